@@ -1,5 +1,4 @@
-/* See graphs.h. Each step is written twice, ggml's way and nrg's; where nrg says no (it returns NULL), ggml's is taken, and
- * counted.
+/* See graphs.h. Each step has two versions, ggml's and nrg's. If nrg returns NULL, the graph takes ggml's version and counts it.
  *
  * SPDX-License-Identifier: MIT */
 #include "graphs.h"

@@ -1,4 +1,4 @@
-/* Ops and layers of a model as graphs of ggml, each in two ways: with ggml's own ops, and with nrg in custom ops.
+/* Ops and layers of a model as graphs of ggml, each in two versions: with ggml's ops, and with nrg in custom ops.
  *
  * SPDX-License-Identifier: MIT */
 #ifndef GRAPHS_H

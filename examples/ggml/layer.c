@@ -1,8 +1,10 @@
-/* A layer of a Llama- and of a Qwen3-style model in ggml's graph: ggml's own ops against nrg in ggml's custom ops. Prints a table
- * in markdown of the time of both, in turn in one process, and what they differ by; the exit status is 1 where that is beyond the
- * bound, where nrg did not serve a node, or where a node failed.
+/* Compares ggml's ops with nrg in ggml's custom ops, for a layer of a Llama-style and a Qwen3-style model in ggml's graph.
  *
- *     layer [SECONDS]        for each cell; 0.2
+ * Prints a Markdown table of both times and of the difference between the results. Both versions run alternately in one process.
+ *
+ * The exit status is 1 if a difference exceeds its bound, if nrg did not support a node, or if a node failed.
+ *
+ *     layer [SECONDS]        seconds for each case; default 0.2
  *
  * SPDX-License-Identifier: MIT */
 #include "graphs.h"

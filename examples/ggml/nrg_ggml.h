@@ -1,21 +1,22 @@
-/* nrg_ggml.h: nrg in a graph of ggml, through ggml's public custom ops. Copy it beside your model's graph.
+/* nrg_ggml.h: nrg in a graph of ggml, through ggml's public custom ops. Copy it to the code of your graph.
  *
- *     this call                       takes the place of ggml's
+ *     this call                       replaces
  *     nrg_ggml_rms_norm               ggml_rms_norm, ggml_mul
  *     nrg_ggml_add_rms_norm           ggml_add, ggml_rms_norm, ggml_mul
  *     nrg_ggml_qkv                    ggml_rms_norm, ggml_mul, ggml_rope_ext of q and of k, ggml_set_rows of k and of v
- *     nrg_ggml_glu                    ggml_reglu, ggml_geglu, ggml_swiglu and their like, _swapped and _split
+ *     nrg_ggml_glu                    ggml_reglu, ggml_geglu, ggml_swiglu and similar, _swapped and _split
  *     nrg_ggml_soft_max_inplace       ggml_soft_max_ext_inplace, ggml_soft_max_add_sinks
- *     nrg_ggml_quantize               what ggml_mul_mat does to its second operand, once for all products that read it
+ *     nrg_ggml_quantize               the quantization of ggml_mul_mat's second operand, once for all products that read it
  *     nrg_ggml_cpy                    ggml_cpy of f32, f16, bf16 into a tensor of q8_0
  *
- * A call adds a node, or returns NULL where nrg does not serve these tensors: then use ggml's ops. It is nrg's own `_check` that
- * is asked, when the graph is built, with addresses that stand for the tensors' (they have none yet). What it cannot know then
- * (positions, slots, ids, the alignment of a buffer) is looked at when the node runs: `failed` of nrg_ggml says whether a node
- * refused, which leaves its output as it was.
+ * A call adds a node, or returns NULL if nrg does not support the tensors. Then use ggml's ops.
  *
- * A node needs some memory beside its tensor, which belongs to whoever owns the graph: nrg_ggml. Threads are ggml's; a node runs
- * on all of them, and gives the same bits on any number of them.
+ * Each call validates its arguments with nrg's `_check` when the graph is built. Tensors have no addresses then, so it passes
+ * substitutes. The node validates positions, slots, ids and the alignment of buffers when it runs. The field `failed` of nrg_ggml
+ * reports a node that returned an error. Such a node does not change its output.
+ *
+ * A node needs memory in addition to its tensor. The owner of the graph owns it: nrg_ggml. Threads are ggml's. A node runs on all
+ * of them, and its results are bit-identical for any number of threads.
  *
  * SPDX-License-Identifier: MIT */
 #ifndef NRG_GGML_H

@@ -1,5 +1,5 @@
-/* See adamw.h. Each element by itself, so that the bits do not depend on threads; multiplications and roots are IEEE's on every
- * CPU. SPDX-License-Identifier: MIT */
+/* See adamw.h. Each element is independent, so the bits do not depend on threads. IEEE defines products and roots on every CPU.
+ * SPDX-License-Identifier: MIT */
 #include "adamw.h"
 
 #include <math.h>

@@ -1,4 +1,4 @@
-/* AdamW (Loshchilov, Hutter, arXiv:1711.05101): the step of training. SPDX-License-Identifier: MIT */
+/* AdamW (Loshchilov, Hutter, arXiv:1711.05101), the training step. SPDX-License-Identifier: MIT */
 #ifndef ADAMW_H
 #define ADAMW_H
 

@@ -1,5 +1,6 @@
-/* Attention of a batch, and its gradients. A thread takes whole groups of heads of whole sequences, so that sums over a group's
- * queries have one order; softmax goes by rows over all threads. Blocks of queries see the keys up to their last one's position.
+/* Attention of a batch, and its gradients. A thread takes full groups of heads of a sequence, so the sum over a group's
+ * queries has one order. All threads share the rows of softmax. A block of queries reads the keys up to its last query's
+ * position.
  *
  * SPDX-License-Identifier: MIT */
 #include <math.h>

@@ -1,4 +1,4 @@
-/* The backward pass of a batch, last step first. Every function here is called by all threads of the team.
+/* The backward pass of a batch, last step first. All threads of the team call each function.
  *
  * SPDX-License-Identifier: MIT */
 #include <nrg/nrg.h>

@@ -1,4 +1,4 @@
-/* Memory of a batch's passes. See model.h. SPDX-License-Identifier: MIT */
+/* Memory of the passes of a batch. See model.h. SPDX-License-Identifier: MIT */
 #include <nrg/nrg.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,6 +1,9 @@
-/* transformer check: a small model learns for some steps, and is then asked, on every path of the library that this machine runs,
- * with 1, 2 and 7 threads, its prompt in one batch and byte by byte. The weights and the logits have one hash, and it is the one
- * below: for every compiler and CPU. SPDX-License-Identifier: MIT */
+/* transformer check: trains a small model for several steps, then evaluates a prompt.
+ *
+ * It does this on every path that the CPU supports, with 1, 2 and 7 threads, with the prompt in one batch and byte by byte. The
+ * weights and the logits must have the hash below, for every compiler and CPU.
+ *
+ * SPDX-License-Identifier: MIT */
 #include <nrg/nrg.h>
 #include <stdio.h>
 #include <stdlib.h>

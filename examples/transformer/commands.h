@@ -1,4 +1,4 @@
-/* The commands, and how they read their options. SPDX-License-Identifier: MIT */
+/* The commands, and functions that read their options. SPDX-License-Identifier: MIT */
 #ifndef COMMANDS_H
 #define COMMANDS_H
 

@@ -1,4 +1,4 @@
-/* The loss curve: CSV, and a drawing that any browser shows, in light and dark. See training.h. SPDX-License-Identifier: MIT */
+/* Writes the loss curve as CSV and as an SVG for light and dark colour schemes. See training.h. SPDX-License-Identifier: MIT */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>

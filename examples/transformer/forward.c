@@ -1,4 +1,4 @@
-/* The forward pass of a batch. Every function here is called by all threads of the team. SPDX-License-Identifier: MIT */
+/* The forward pass of a batch. All threads of the team call each function. SPDX-License-Identifier: MIT */
 #include <nrg/nrg.h>
 
 #include "model.h"

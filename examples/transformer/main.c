@@ -1,4 +1,4 @@
-/* A transformer that trains and answers with the same bits everywhere; see usage below, and README.md beside this file.
+/* A transformer that trains and generates with bit-identical results everywhere. See usage below, and README.md in this folder.
  *
  * SPDX-License-Identifier: MIT */
 #include <nrg/nrg.h>

@@ -1,4 +1,4 @@
-/* Shapes, where tensors lie, first weights. See model.h. SPDX-License-Identifier: MIT */
+/* Shapes, the layout of tensors, initial weights. See model.h. SPDX-License-Identifier: MIT */
 #include "model.h"
 
 #include <math.h>

@@ -1,11 +1,12 @@
-/* A decoder-only transformer over bytes: what it is made of.
+/* A decoder-only transformer over bytes.
  *
  *     x  = E[byte]·√dim
  *     of each layer:  h = rms_norm(x);  q, k, v = h·Wqkv;  q, k = rope(rms_norm of heads);  x += softmax(q kᵀ/√head)·v·Wo
  *                     h = rms_norm(x);  x += (silu(h·Wgate) ⊙ h·Wup)·Wdown
  *     logits = rms_norm(x)·Eᵀ
  *
- * Pre-norm with QK-norm (Qwen 3's layer), grouped heads, the head tied to the embedding. Matrices are [in][out], E is [256][dim].
+ * It is pre-norm with QK-norm (the layer of Qwen 3) and grouped heads. The output matrix is the embedding. Matrices are
+ * [in][out], E is [256][dim].
  *
  * SPDX-License-Identifier: MIT */
 #ifndef MODEL_H

@@ -1,6 +1,6 @@
-/* See multiply.h. A panel of b, some columns wide, is copied to where the nearest cache has it; ROWS rows of c at a time are
- * summed in registers over a block of k. Vectors are GNU C's, which gcc and clang make of what the function's target has: one
- * body, of which each target takes as many columns as it has registers for.
+/* See multiply.h. A panel of b, a few columns wide, is copied to memory that stays in the nearest cache. ROWS rows of c at a time
+ * are summed in registers over a block of k. Vectors are GNU C's. gcc and clang compile one body for each target, with as many
+ * columns as the target has registers for.
  *
  * SPDX-License-Identifier: MIT */
 #include "multiply.h"

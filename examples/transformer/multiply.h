@@ -1,8 +1,9 @@
-/* Matrix products, the one thing here that is not nrg's: c = a · b, and c += a · b.
+/* Matrix products, the only part of the model that nrg does not compute: c = a · b, and c += a · b.
  *
- * The order of every sum is written: element (i, j) is a[i][0]·b[0][j], to which a[i][1]·b[1][j], a[i][2]·b[2][j] … are added one
- * after the other, each product and each sum rounded to a float (no fused multiply-add, which not every CPU has). Blocks, vectors
- * and threads divide the elements of c between them, and never a sum: so the bits depend on a and b alone.
+ * The order of each sum is fixed. Element (i, j) is a[i][0]·b[0][j], plus a[i][1]·b[1][j], plus a[i][2]·b[2][j] and so on. Each
+ * product and each sum is rounded to a float. There is no fused multiply-add, because not every CPU has one.
+ *
+ * Blocks, vectors and threads divide the elements of c, and never a sum. So the bits depend only on a and b.
  *
  * SPDX-License-Identifier: MIT */
 #ifndef MULTIPLY_H

@@ -1,4 +1,4 @@
-/* Numbers of options. See commands.h. SPDX-License-Identifier: MIT */
+/* Reads the numbers of options. See commands.h. SPDX-License-Identifier: MIT */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,5 +1,7 @@
-/* One sequence that grows: a prompt in one batch, or token by token, has the same bits, since every step goes by rows, and each
- * sum of a row has one order. SPDX-License-Identifier: MIT */
+/* A sequence that grows. A prompt in one batch and the same prompt token by token are bit-identical: each step processes rows,
+ * and each sum of a row has one order.
+ *
+ * SPDX-License-Identifier: MIT */
 #include <math.h>
 #include <nrg/nrg.h>
 #include <stdio.h>

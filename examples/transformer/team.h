@@ -1,4 +1,4 @@
-/* Threads that run one function together, each as ith of nth, as a pool of an engine does; the barrier between steps is theirs.
+/* Threads that run one function together, each as ith of nth, like the pool of an engine. The team has the barrier between steps.
  *
  * SPDX-License-Identifier: MIT */
 #ifndef TEAM_H

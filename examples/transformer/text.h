@@ -1,4 +1,4 @@
-/* Texts of bytes, and what is drawn from them. SPDX-License-Identifier: MIT */
+/* Texts of bytes, and random samples from them. SPDX-License-Identifier: MIT */
 #ifndef TEXT_H
 #define TEXT_H
 

@@ -1,4 +1,4 @@
-/* What transformer train is asked for. SPDX-License-Identifier: MIT */
+/* The settings of transformer train. SPDX-License-Identifier: MIT */
 #ifndef TRAIN_H
 #define TRAIN_H
 

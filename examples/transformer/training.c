@@ -1,4 +1,4 @@
-/* A step of training. See training.h. SPDX-License-Identifier: MIT */
+/* A training step. See training.h. SPDX-License-Identifier: MIT */
 #include "training.h"
 
 #include <stdio.h>

@@ -1,4 +1,4 @@
-/* A run of training: its state, which a checkpoint holds, and its steps. SPDX-License-Identifier: MIT */
+/* A training run: its state, which a checkpoint stores, and its steps. SPDX-License-Identifier: MIT */
 #ifndef TRAINING_H
 #define TRAINING_H
 
