@@ -45,12 +45,12 @@ static inline int is_plain(embed_call *call, size_t *o_stride, const nrg_embed_a
                    quick_rows(&x, a->x, a->x_stride, rows, row, element - 1) & quick_apart(&o, &x, 1);
     int terms = a->x != NULL;
     *o_stride = o.stride;
-    *call = (embed_call){.args = a,
-                         .tables = a->tables,
-                         .table_count = a->table_count,
-                         .x_stride = x.stride,
-                         .bytes = row * rows * (size_t)(1 + terms),
-                         .table_dtype = dtype};
+    call->args = a;
+    call->tables = a->tables;
+    call->table_count = a->table_count;
+    call->x_stride = x.stride;
+    call->bytes = row * rows * (size_t)(1 + terms);
+    call->table_dtype = dtype;
     for (size_t k = 0; k < a->table_count; k++) {
         const nrg_embed_table *t = &a->tables[k];
         if (t->size != sizeof *t)

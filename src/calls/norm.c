@@ -141,11 +141,10 @@ static inline int has_plain_options(const nrg_norm_spec *s, const nrg_norm_args 
 {
     if ((s->size != sizeof *s) | (a->size != sizeof *a))
         return 0;
-    const int none = !((unsigned)s->residual_mode | (unsigned)s->gate | (unsigned)s->activation | (unsigned)s->format |
-                       (unsigned)s->rounding | s->reserved | a->y_repeat | a->z_repeat | a->reserved | (uintptr_t)a->packed |
-                       (uintptr_t)a->scales | (uintptr_t)a->z | (uintptr_t)a->mean | (uintptr_t)a->rstd);
-    if ((s->groups != 1) | (a->rows2 != 1) | (a->rows3 != 1))
-        return 0;
+    const int none =
+        !((unsigned)s->residual_mode | (unsigned)s->gate | (unsigned)s->activation | (unsigned)s->format | (unsigned)s->rounding |
+          s->reserved | a->y_repeat | a->z_repeat | a->reserved | (uintptr_t)a->packed | (uintptr_t)a->scales | (uintptr_t)a->z |
+          (uintptr_t)a->mean | (uintptr_t)a->rstd | (s->groups - 1) | (a->rows2 - 1) | (a->rows3 - 1));
     const int numbers =
         ((unsigned)s->dtype - NRG_F32 <= NRG_BF16 - NRG_F32) & nrg_norm_is_eps(s->eps) & quick_norm_numbers_fit(s, a->w);
     const int sizes = (s->dim - 1 < QUICK_MOST) & (a->rows - 1 < QUICK_MOST);
@@ -345,7 +344,8 @@ static __attribute__((noinline)) int plain_job(nrg_norm_job *job, const nrg_norm
 {
     norm_call call = plain_call(s, a);
     if (!(((unsigned)s->eps_mode <= NRG_EPS_MAX) & ((unsigned)a->store <= NRG_STORE_STREAM) &
-              ((unsigned)s->weights <= NRG_WEIGHTS_GROUP) & ((unsigned)s->accuracy <= NRG_ACCURACY_EXACT) &&
+              ((unsigned)s->c_mode <= NRG_C_GIVEN) & ((unsigned)s->weights <= NRG_WEIGHTS_GROUP) &
+              ((unsigned)s->accuracy <= NRG_ACCURACY_EXACT) &&
           lies_well(&call, s->dim * (s->dtype == NRG_F32 ? 4 : 2))))
         return 0;
     fill_job(job, &call, ith, nth, 0);

@@ -27,11 +27,11 @@ static inline int backward_is_plain(backward_call *c, const nrg_norm_spec *s, co
     const nrg_dtype dtype = s->dtype, w_dtype = s->w_dtype == NRG_DTYPE_SAME ? dtype : s->w_dtype;
     const int options =
         quick_is_same(s->y_dtype, dtype) & quick_is_same(s->r_dtype, dtype) & ((w_dtype == dtype) | (w_dtype == NRG_F32));
-    const int sizes = (s->dim - 1 < QUICK_MOST) & (a->rows - 1 < QUICK_MOST) &
-                      !((a->rows2 ^ 1) | (a->rows3 ^ 1) | a->y_repeat | a->z_repeat) & ((unsigned)a->store <= NRG_STORE_STREAM);
+    const int sizes = (s->dim - 1 < QUICK_MOST) & (a->rows - 1 < QUICK_MOST) & ((unsigned)a->store <= NRG_STORE_STREAM) &
+                      !((a->rows2 - 1) | (a->rows3 - 1) | a->y_repeat | a->z_repeat | (uintptr_t)a->y | (uintptr_t)a->z |
+                        (uintptr_t)a->dy | (uintptr_t)a->dz);
     const char *const x = a->r ? a->r : a->x;
-    if (!(options & sizes & (x != NULL) & (a->d_o != NULL) & (a->dx != NULL)) || a->y || a->z || a->dy || a->dz ||
-        (a->r && a->x) || (a->mean && !s->centred))
+    if (!(options & sizes & (x != NULL) & (a->d_o != NULL) & (a->dx != NULL)) || (a->r && a->x) || (a->mean && !s->centred))
         return 0;
     enum { X, D_O, DR_IN, W, B, MEAN, INPUTS };
     enum { DX, DW, DB, SPACE, OUTPUTS };

@@ -9,12 +9,12 @@
 
 #include "../operands/norm.h"
 
-/* Checks c, what selects it, and the weight offset, which needs a w. */
+/* Checks c, for a c_mode that exists, and the weight offset, which needs a w. */
 static inline int quick_norm_numbers_fit(const nrg_norm_spec *s, const void *w)
 {
     if (!nrg_norm_has_numbers(s))
-        return (unsigned)s->c_mode <= NRG_C_GIVEN;
-    return ((unsigned)s->c_mode <= NRG_C_GIVEN) & (fabs(s->c) <= (double)FLT_MAX) & ((s->c == 0) | (s->c_mode == NRG_C_GIVEN)) &
+        return 1;
+    return (fabs(s->c) <= (double)FLT_MAX) & ((s->c == 0) | (s->c_mode == NRG_C_GIVEN)) &
            ((s->weight_offset == 0) | ((w != NULL) & (fabsf(s->weight_offset) <= FLT_MAX)));
 }
 
@@ -25,8 +25,9 @@ static inline int quick_norm_is_plain(const nrg_norm_spec *s, const void *w)
     if (s->size != sizeof *s)
         return 0;
     return ((unsigned)s->dtype - NRG_F32 <= NRG_BF16 - NRG_F32) & nrg_norm_is_eps(s->eps) &
-           ((unsigned)s->eps_mode <= NRG_EPS_MAX) & ((unsigned)s->weights <= NRG_WEIGHTS_GROUP) &
-           ((unsigned)s->accuracy <= NRG_ACCURACY_EXACT) & quick_norm_numbers_fit(s, w) & (s->groups == 1) &
+           ((unsigned)s->eps_mode <= NRG_EPS_MAX) & ((unsigned)s->c_mode <= NRG_C_GIVEN) &
+           ((unsigned)s->weights <= NRG_WEIGHTS_GROUP) & ((unsigned)s->accuracy <= NRG_ACCURACY_EXACT) &
+           quick_norm_numbers_fit(s, w) & (s->groups == 1) &
            !((unsigned)s->residual_mode | (unsigned)s->gate | (unsigned)s->activation | (unsigned)s->format |
              (unsigned)s->rounding | s->reserved);
 }

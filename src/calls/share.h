@@ -9,6 +9,8 @@
 /* Where share ith of nth of n units begins: n·ith/nth without the product, which may not fit. */
 static inline size_t nrg_share(size_t n, int ith, int nth)
 {
+    if (nth == 1) /* divisions take as long as a short row */
+        return ith ? n : 0;
     size_t i = (size_t)ith, count = (size_t)nth;
     size_t each = n / count, left = n % count;
     return each * i + (i < left ? i : left);

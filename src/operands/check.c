@@ -53,19 +53,11 @@ static nrg_status read_parts(nrg_checked *c, const nrg_call *call, const void *c
     return status;
 }
 
-static inline unsigned is_out_of_range(const nrg_checked *c, const nrg_range *r)
+static inline int is_out_of_range(const nrg_checked *c, const nrg_range *r)
 {
     uint32_t value;
     memcpy(&value, (const unsigned char *)c->part[r->part] + r->at, sizeof value);
     return value - r->low > r->span;
-}
-
-static __attribute__((noinline, cold)) nrg_status name_range(const nrg_checked *c, const nrg_call *call)
-{
-    unsigned i = 0;
-    while (!is_out_of_range(c, &call->ranges[i]))
-        i++;
-    return (nrg_status)call->ranges[i].status;
 }
 
 nrg_status nrg_check_options(nrg_checked *c, const nrg_call *call, const void *const *part)
@@ -73,11 +65,9 @@ nrg_status nrg_check_options(nrg_checked *c, const nrg_call *call, const void *c
     nrg_status status = read_parts(c, call, part);
     if (status != NRG_OK)
         return status;
-    unsigned wrong = 0; /* one test at the end, since all of them hold in nearly every call */
     for (unsigned i = 0; i < call->range_count; i++)
-        wrong |= is_out_of_range(c, &call->ranges[i]);
-    if (wrong)
-        return name_range(c, call);
+        if (is_out_of_range(c, &call->ranges[i]))
+            return (nrg_status)call->ranges[i].status;
     c->sizes.n[NRG_ONE] = 1;
     c->sizes.needed = c->sizes.always = c->sizes.ignored = c->sizes.refused = c->sizes.apart = c->sizes.written = 0;
     return call->measure(c->part, &c->sizes);
@@ -308,16 +298,17 @@ static inline nrg_status find_operands(nrg_checked *c, const nrg_call *call, uin
 {
     const nrg_sizes *const s = &c->sizes;
     const nrg_operand *const o = call->operands;
-    uint32_t given = 0, missing = s->needed;
-    for (unsigned i = 0; i < call->operand_count; i++) {
-        given |= (uint32_t)(nrg_pointer_at(c->part[o[i].part], o[i].at) != NULL) << i;
+    uint32_t given = 0, optional = 0;
+    for (unsigned i = call->operand_count; i-- > 0;) {
+        given = 2 * given + (nrg_pointer_at(c->part[o[i].part], o[i].at) != NULL);
+        optional = 2 * optional + o[i].may_be_absent;
         memset(c->stride[i], 0, sizeof c->stride[i]); /* here, since one memset for all of them takes 10 ns to begin */
-        missing |= (uint32_t)!o[i].may_be_absent << i;
     }
+    const uint32_t all = NRG_BIT(call->operand_count) - 1;
     *there = given & ~s->ignored;
     if (s->always & ~given)
         return NRG_ERR_NULL;
-    for (missing &= ~given & ~s->ignored; missing; missing &= missing - 1)
+    for (uint32_t missing = ((all & ~optional) | s->needed) & ~given & ~s->ignored; missing; missing &= missing - 1)
         if (has_elements(&o[lowest_bit(missing)], s))
             return NRG_ERR_NULL;
     return *there & s->refused ? NRG_ERR_COMBINATION : NRG_OK;
@@ -327,6 +318,7 @@ nrg_status nrg_check(nrg_checked *c, const nrg_call *call, const void *const *pa
 {
     extent extents[NRG_OPERANDS], *e = extents;
     uint32_t there, outputs = 0;
+    unsigned count = 0;
     int is_matrix = 1;
     size_t moved = 0;
     nrg_status status = nrg_check_options(c, call, part), places = NRG_OK;
@@ -376,11 +368,11 @@ nrg_status nrg_check(nrg_checked *c, const nrg_call *call, const void *const *pa
             return NRG_ERR_WORKSPACE;
         const size_t passes = bytes << (s->written >> i & 1); /* an input in its output's place counts as both */
         moved = passes > SIZE_MAX - moved ? SIZE_MAX : moved + passes;
-        outputs |= (uint32_t)nrg_is_output(o, s, i) << (e - extents);
+        outputs |= (uint32_t)nrg_is_output(o, s, i) << count++;
         e++;
     }
     c->bytes = moved;
     c->is_matrix = is_matrix;
-    status = check_overlaps(c, call, extents, (unsigned)(e - extents), outputs);
+    status = check_overlaps(c, call, extents, count, outputs);
     return status != NRG_OK ? status : places;
 }

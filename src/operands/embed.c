@@ -21,17 +21,20 @@ _Static_assert((int)NRG_EMBED_TYPE_TABLE < (int)NRG_TYPES, "room for a type besi
 static void copy_tables(unsigned char *copy, const nrg_part *part, const void *tables, size_t count)
 {
     const unsigned char *from = tables;
-    const size_t size = from && count ? nrg_size_at(from, 0) : 0;
-    if (size == part->size && count <= NRG_EMBED_TABLES) { /* measure_tables reads the size of each */
+    const size_t size = count ? nrg_size_at(from, 0) : 0;
+    if (size == part->size) { /* measure_tables reads the size of each */
         memcpy(copy, from, count * size);
         return;
     }
-    for (size_t k = 0; from && k < count && count <= NRG_EMBED_TABLES; k++, copy += part->size, from += size)
+    for (size_t k = 0; k < count; k++, copy += part->size, from += size)
         if (nrg_size_at(from, 0) != size || !nrg_copy_struct(copy, from, part)) {
             memset(copy, 0, sizeof size);
             return;
         }
 }
+
+/* The tables that can be read: none of args whose size or number of tables is wrong. */
+static inline size_t readable_tables(const void *tables, size_t count) { return tables && count <= NRG_EMBED_TABLES ? count : 0; }
 
 /* What is wrong with the number of tables, or with the sizes of this version's. */
 static nrg_status measure_tables(const void *tables, size_t count, const void *copies, size_t size)
@@ -50,10 +53,10 @@ nrg_embed_terms nrg_embed_terms_of(const nrg_embed_args *args)
 {
     static const nrg_part part = {.size = sizeof(nrg_embed_table), .least = sizeof(nrg_embed_table)};
     nrg_embed_terms terms;
-    for (int k = 0; k < NRG_EMBED_TABLES; k++)
+    const size_t count = args && args->size >= sizeof *args ? readable_tables(args->tables, args->table_count) : 0;
+    for (size_t k = count; k < NRG_EMBED_TABLES; k++)
         terms.table[k] = nrg_embed_table_init(NULL, 0, NULL);
-    if (args && args->size >= sizeof *args)
-        copy_tables((unsigned char *)terms.table, &part, args->tables, args->table_count);
+    copy_tables((unsigned char *)terms.table, &part, count ? args->tables : NULL, count);
     return terms;
 }
 
@@ -61,10 +64,10 @@ nrg_embed_gradients nrg_embed_gradients_of(const nrg_embed_backward_args *args)
 {
     static const nrg_part part = {.size = sizeof(nrg_embed_gradient), .least = sizeof(nrg_embed_gradient)};
     nrg_embed_gradients gradients;
-    for (int k = 0; k < NRG_EMBED_TABLES; k++)
+    const size_t count = args && args->size >= sizeof *args ? readable_tables(args->tables, args->table_count) : 0;
+    for (size_t k = count; k < NRG_EMBED_TABLES; k++)
         gradients.table[k] = nrg_embed_gradient_init(nrg_embed_table_init(NULL, 0, NULL), NULL);
-    if (args && args->size >= sizeof *args)
-        copy_tables((unsigned char *)gradients.table, &part, args->tables, args->table_count);
+    copy_tables((unsigned char *)gradients.table, &part, count ? args->tables : NULL, count);
     return gradients;
 }
 
