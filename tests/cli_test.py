@@ -3480,9 +3480,9 @@ nrg_status nrg_recurrent_forward(const nrg_recurrent_args *a, int ith, int nth)
     size_t bytes = a->dim * nrg_dtype_size(a->dtype);
     for (size_t chain = at(a->chains, ith, nth); chain < at(a->chains, ith + 1, nth); chain++)
         for (size_t k = 0; k < a->positions && !idle("p is left out"); k++) {
-            char *p = (char *)a->p + chain * a->p_chain_stride + k * a->p_stride;
+            char *p = (char *)a->p + chain * a->p_stride[1] + k * a->p_stride[0];
             memset(p, 1, bytes);
-            if ((fault("chain") && k == 6) || (fault("side by side") && a->p_stride > a->p_chain_stride && a->positions > 1) || (fault("p0") && a->p0_dtype != a->dtype) ||
+            if ((fault("chain") && k == 6) || (fault("side by side") && a->p_stride[0] > a->p_stride[1] && a->positions > 1) || (fault("p0") && a->p0_dtype != a->dtype) ||
                 (fault("chain split") && nth == 3) || (fault("long vectors") && a->dim > 256) || (fault("b of a chain") && a->b))
                 p[bytes - 1] = 0;
         }

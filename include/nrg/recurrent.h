@@ -53,27 +53,26 @@ extern "C" {
 
 /* Make one with nrg_recurrent_args_init, then set other fields. Pointers need the alignment of their element only. Strides are in
  * bytes; 0 is dense, in the order of the operand's shape. So p of 0 and 0 is [chains, positions, dim]. Chains side by side,
- * [positions, chains, dim], have a p_chain_stride that is smaller than p_stride.
+ * [positions, chains, dim], have a p_stride[1] that is smaller than p_stride[0].
  *
  * Aliasing: inputs may overlap each other. p shares no byte with another operand; p0 may be the vector before p in the same
  * buffer. */
 typedef struct nrg_recurrent_args {
-    size_t size;           /* sizeof(nrg_recurrent_args) */
-    size_t dim;            /* elements of a vector, at least 1 */
-    size_t positions;      /* n, of a chain; with 0 nothing is done */
-    size_t chains;         /* likewise. Default: 1. */
-    nrg_dtype dtype;       /* of p */
-    nrg_dtype w_dtype;     /* of w and b: SAME, dtype, or NRG_F32 */
-    nrg_dtype p0_dtype;    /* of p0: SAME, dtype, or NRG_F32 */
-    uint32_t reserved;     /* 0 */
-    const void *w;         /* [dim, dim] W: row i makes element i */
-    size_t w_stride;       /* from row to row */
-    const void *p0;        /* [chains, dim] */
-    size_t p0_stride;      /* from chain to chain */
-    const void *b;         /* [dim], or NULL */
-    void *p;               /* [chains, positions, dim] output: p_1 … p_n */
-    size_t p_stride;       /* from position to position */
-    size_t p_chain_stride; /* from chain to chain */
+    size_t size;        /* sizeof(nrg_recurrent_args) */
+    size_t dim;         /* elements of a vector, at least 1 */
+    size_t positions;   /* n, of a chain; with 0 nothing is done */
+    size_t chains;      /* likewise. Default: 1. */
+    nrg_dtype dtype;    /* of p */
+    nrg_dtype w_dtype;  /* of w and b: SAME, dtype, or NRG_F32 */
+    nrg_dtype p0_dtype; /* of p0: SAME, dtype, or NRG_F32 */
+    uint32_t reserved;  /* 0 */
+    const void *w;      /* [dim, dim] W: row i makes element i */
+    size_t w_stride;    /* from row to row */
+    const void *p0;     /* [chains, dim] */
+    size_t p0_stride;   /* from chain to chain */
+    const void *b;      /* [dim], or NULL */
+    void *p;            /* [chains, positions, dim] output: p_1 … p_n */
+    size_t p_stride[2]; /* from position to position, from chain to chain */
 } nrg_recurrent_args;
 
 /* One chain, without b. */
@@ -92,7 +91,7 @@ static inline nrg_recurrent_args nrg_recurrent_args_init(nrg_dtype dtype, size_t
     args.p0 = p0;
     args.b = NULL;
     args.p = p;
-    args.w_stride = args.p0_stride = args.p_stride = args.p_chain_stride = 0;
+    args.w_stride = args.p0_stride = args.p_stride[0] = args.p_stride[1] = 0;
     return args;
 }
 
@@ -120,31 +119,29 @@ NRG_NODISCARD NRG_API nrg_status nrg_recurrent_forward_check(const nrg_recurrent
  *
  * Aliasing: inputs may overlap each other; dw, db, d_p0 and the workspace share no byte with another operand. */
 typedef struct nrg_recurrent_backward_args {
-    size_t size;            /* sizeof(nrg_recurrent_backward_args) */
-    size_t dim;             /* as in the forward pass */
-    size_t positions;       /* with 0, gradients are 0, or keep their value with accumulate */
-    size_t chains;          /* likewise. Default: 1. */
-    nrg_dtype dtype;        /* of p and dp */
-    nrg_dtype w_dtype;      /* of w */
-    nrg_dtype p0_dtype;     /* of p0 */
-    int accumulate;         /* not 0: dw and db are added to their old values, in one rounding. d_p0 is overwritten */
-    const void *w;          /* [dim, dim] */
-    size_t w_stride;        /* from row to row */
-    const void *p0;         /* [chains, dim]; read for dw, otherwise it may be NULL */
-    size_t p0_stride;       /* from chain to chain */
-    const void *p;          /* [chains, positions, dim] as the forward pass stored it */
-    size_t p_stride;        /* from position to position */
-    size_t p_chain_stride;  /* from chain to chain */
-    const void *dp;         /* [chains, positions, dim] gradient of p */
-    size_t dp_stride;       /* from position to position */
-    size_t dp_chain_stride; /* from chain to chain */
-    float *d_p0;            /* [chains, dim] output, or NULL */
-    size_t d_p0_stride;     /* from chain to chain */
-    float *dw;              /* [dim, dim] output, or NULL */
-    size_t dw_stride;       /* from row to row */
-    float *db;              /* [dim] output, or NULL; also without b */
-    void *workspace;        /* begins with g_k, [chains, positions, dim] floats, from phase 1 to phase 2 */
-    size_t workspace_size;  /* bytes, at least what nrg_recurrent_backward_workspace returns */
+    size_t size;           /* sizeof(nrg_recurrent_backward_args) */
+    size_t dim;            /* as in the forward pass */
+    size_t positions;      /* with 0, gradients are 0, or keep their value with accumulate */
+    size_t chains;         /* likewise. Default: 1. */
+    nrg_dtype dtype;       /* of p and dp */
+    nrg_dtype w_dtype;     /* of w */
+    nrg_dtype p0_dtype;    /* of p0 */
+    int accumulate;        /* not 0: dw and db are added to their old values, in one rounding. d_p0 is overwritten */
+    const void *w;         /* [dim, dim] */
+    size_t w_stride;       /* from row to row */
+    const void *p0;        /* [chains, dim]; read for dw, otherwise it may be NULL */
+    size_t p0_stride;      /* from chain to chain */
+    const void *p;         /* [chains, positions, dim] as the forward pass stored it */
+    size_t p_stride[2];    /* from position to position, from chain to chain */
+    const void *dp;        /* [chains, positions, dim] gradient of p */
+    size_t dp_stride[2];   /* as p_stride */
+    float *d_p0;           /* [chains, dim] output, or NULL */
+    size_t d_p0_stride;    /* from chain to chain */
+    float *dw;             /* [dim, dim] output, or NULL */
+    size_t dw_stride;      /* from row to row */
+    float *db;             /* [dim] output, or NULL; also without b */
+    void *workspace;       /* begins with g_k, [chains, positions, dim] floats, from phase 1 to phase 2 */
+    size_t workspace_size; /* bytes, at least what nrg_recurrent_backward_workspace returns */
 } nrg_recurrent_backward_args;
 
 /* One chain, no output yet. */
@@ -165,8 +162,8 @@ static inline nrg_recurrent_backward_args nrg_recurrent_backward_args_init(nrg_d
     args.p = p;
     args.dp = dp;
     args.d_p0 = args.dw = args.db = NULL;
-    args.w_stride = args.p0_stride = args.p_stride = args.p_chain_stride = args.dp_stride = args.dp_chain_stride = 0;
-    args.d_p0_stride = args.dw_stride = 0;
+    args.w_stride = args.p0_stride = args.d_p0_stride = args.dw_stride = 0;
+    args.p_stride[0] = args.p_stride[1] = args.dp_stride[0] = args.dp_stride[1] = 0;
     args.workspace = NULL;
     args.workspace_size = 0;
     return args;

@@ -29,8 +29,8 @@ static nrg_status measure(size_t dim, size_t n, size_t chains, nrg_dtype dtype, 
     FIELD(type, field), .dim = DIM, .level = {{.stride = NRG_AT(type, field##_stride), .count = (rows)}}
 #define CHAIN(type, field)                                                                                                       \
     FIELD(type, field), .element = CHOSEN(NRG_RECURRENT_TYPE), .dim = DIM,                                                       \
-                        .level = {{.stride = NRG_AT(type, field##_stride), .count = N},                                          \
-                                  {.stride = NRG_AT(type, field##_chain_stride), .count = CHAINS}}
+                        .level = {{.stride = NRG_AT(type, field##_stride[0]), .count = N},                                       \
+                                  {.stride = NRG_AT(type, field##_stride[1]), .count = CHAINS}}
 #define RANGES(type)                                                                                                             \
     NRG_DTYPE_RANGE(NRG_RECURRENT_ARGS, type, dtype), NRG_OTHER_DTYPE_RANGE(NRG_RECURRENT_ARGS, type, w_dtype),                  \
         NRG_OTHER_DTYPE_RANGE(NRG_RECURRENT_ARGS, type, p0_dtype)

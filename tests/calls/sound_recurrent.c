@@ -26,8 +26,8 @@ static uint32_t set_up_recurrent(void *const *part, int variant)
     *args = nrg_recurrent_args_init(NRG_F32, DIM, positions_of(variant), NULL, NULL, NULL);
     args->chains = chains_of(variant);
     if (variant == BESIDE) {
-        args->p_stride = CHAINS * DIM * sizeof(float);
-        args->p_chain_stride = DIM * sizeof(float);
+        args->p_stride[0] = CHAINS * DIM * sizeof(float);
+        args->p_stride[1] = DIM * sizeof(float);
     }
     if (variant == HALVES) {
         args->dtype = NRG_F16;
@@ -46,8 +46,8 @@ static const sound_wrong wrong_recurrent[] = {
     WRONG_U32(ARGS, nrg_recurrent_args, p0_dtype, NRG_BF16, NRG_ERR_DTYPE),
     WRONG_STRIDE(ARGS, nrg_recurrent_args, w_stride),
     WRONG_STRIDE(ARGS, nrg_recurrent_args, p0_stride),
-    WRONG_STRIDE(ARGS, nrg_recurrent_args, p_stride),
-    WRONG_STRIDE(ARGS, nrg_recurrent_args, p_chain_stride),
+    WRONG_STRIDE(ARGS, nrg_recurrent_args, p_stride[0]),
+    WRONG_STRIDE(ARGS, nrg_recurrent_args, p_stride[1]),
 };
 static const sound_size recurrent_sizes[] = {{ARGS, NRG_AT(nrg_recurrent_args, dim)},
                                              {ARGS, NRG_AT(nrg_recurrent_args, positions)},
@@ -59,8 +59,8 @@ static uint32_t set_up_recurrent_backward(void *const *part, int variant)
     *args = nrg_recurrent_backward_args_init(NRG_F32, DIM, positions_of(variant), NULL, NULL, NULL, NULL);
     args->chains = chains_of(variant);
     if (variant == BESIDE) {
-        args->p_stride = args->dp_stride = CHAINS * DIM * sizeof(float);
-        args->p_chain_stride = args->dp_chain_stride = DIM * sizeof(float);
+        args->p_stride[0] = args->dp_stride[0] = CHAINS * DIM * sizeof(float);
+        args->p_stride[1] = args->dp_stride[1] = DIM * sizeof(float);
     }
     if (variant == HALVES) {
         args->dtype = NRG_BF16;
@@ -97,10 +97,10 @@ static const sound_wrong wrong_recurrent_backward[] = {
     WRONG_U32(ARGS, nrg_recurrent_backward_args, p0_dtype, NRG_F16, NRG_ERR_DTYPE),
     WRONG_STRIDE(ARGS, nrg_recurrent_backward_args, w_stride),
     WRONG_STRIDE(ARGS, nrg_recurrent_backward_args, p0_stride),
-    WRONG_STRIDE(ARGS, nrg_recurrent_backward_args, p_stride),
-    WRONG_STRIDE(ARGS, nrg_recurrent_backward_args, p_chain_stride),
-    WRONG_STRIDE(ARGS, nrg_recurrent_backward_args, dp_stride),
-    WRONG_STRIDE(ARGS, nrg_recurrent_backward_args, dp_chain_stride),
+    WRONG_STRIDE(ARGS, nrg_recurrent_backward_args, p_stride[0]),
+    WRONG_STRIDE(ARGS, nrg_recurrent_backward_args, p_stride[1]),
+    WRONG_STRIDE(ARGS, nrg_recurrent_backward_args, dp_stride[0]),
+    WRONG_STRIDE(ARGS, nrg_recurrent_backward_args, dp_stride[1]),
     WRONG_STRIDE(ARGS, nrg_recurrent_backward_args, dw_stride),
     WRONG_STRIDE(ARGS, nrg_recurrent_backward_args, d_p0_stride),
 };

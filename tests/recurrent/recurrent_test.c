@@ -121,7 +121,7 @@ START_TEST(chains_continued_and_alone)
                 args.p0_dtype = NRG_F32;
                 args.p0_stride = 0;
                 args.p = parts;
-                args.p_chain_stride = chain;
+                args.p_stride[1] = chain;
                 args.positions = first;
                 run_forward(&args);
                 args.p0 = parts + (first - 1) * vector;
@@ -189,9 +189,9 @@ START_TEST(between_the_vectors)
     float w[DIM * DIM] = {0}, rows[2 * CHAINS * N * DIM + 1] = {0};
     nrg_recurrent_args args = nrg_recurrent_args_init(NRG_F32, DIM, N, w, rows + DIM, rows);
     args.chains = CHAINS;
-    args.p_stride = args.p0_stride = 2 * VECTOR;
+    args.p_stride[0] = args.p0_stride = 2 * VECTOR;
     ck_assert_int_eq(nrg_recurrent_forward(&args, 0, 1), NRG_OK);
-    args.p_chain_stride = 2 * N * VECTOR + sizeof(float); /* not all of the gaps are alike */
+    args.p_stride[1] = 2 * N * VECTOR + sizeof(float); /* not all of the gaps are alike */
     ck_assert_int_eq(nrg_recurrent_forward(&args, 0, 1), NRG_ERR_OVERLAP);
 }
 END_TEST
