@@ -102,10 +102,10 @@ typedef enum nrg_layout {
 
 /* The source of m and σ², as described above. */
 typedef enum nrg_statistics_source {
-    NRG_STATISTICS_COMPUTE = 0,
-    NRG_STATISTICS_GIVEN = 1,
-    NRG_STATISTICS_RUNNING = 2,
-    NRG_STATISTICS_FOLDED = 3
+    NRG_STATISTICS_COMPUTE = 0, /* computed from x */
+    NRG_STATISTICS_GIVEN = 1,   /* statistics_in */
+    NRG_STATISTICS_RUNNING = 2, /* running_mean_in and running_var_in */
+    NRG_STATISTICS_FOLDED = 3   /* none: they are in w and b */
 } nrg_statistics_source;
 
 /* The computation. Make one with a constructor below, then change fields. */

@@ -141,7 +141,7 @@ static inline nrg_embed_args nrg_embed_args_init(nrg_dtype dtype, size_t rows, s
  * - ith, nth: the call does share ith of nth. A share is a contiguous range of tokens, as in nrg_norm_forward. Each share
  *   validates all ids before it writes.
  *
- * Aliasing: as the table at nrg_embed_args allows.
+ * Aliasing: as the matrix at nrg_embed_args allows.
  *
  * Returns NRG_OK. On error, returns one of these and writes nothing:
  * - NRG_ERR_NULL: args is NULL. Or rows is not 0, and o is NULL, or x and all tables are. Or table_count is not 0, and tables is
@@ -152,7 +152,7 @@ static inline nrg_embed_args nrg_embed_args_init(nrg_dtype dtype, size_t rows, s
  * - NRG_ERR_OVERFLOW: an operand has more bytes than a size_t can count, or passes the end of memory.
  * - NRG_ERR_STRIDE: a stride is shorter than a row.
  * - NRG_ERR_ALIGNMENT: a pointer or a stride is no multiple of its element size (4 for ids).
- * - NRG_ERR_OVERLAP: o overlaps an input in a way that the table does not allow.
+ * - NRG_ERR_OVERLAP: o overlaps an input in a way that the matrix does not allow.
  * - NRG_ERR_ENUM: dtype, table_dtype or store has an unknown value.
  * - NRG_ERR_DTYPE: table_dtype is neither dtype nor f32.
  * - NRG_ERR_CONSTANT: a scale is NaN or infinite, or a period is 0.
@@ -230,16 +230,16 @@ NRG_NODISCARD NRG_API nrg_status nrg_embed_norm_forward_check(const nrg_norm_spe
 /* The gradient of one table. Make one with nrg_embed_gradient_init, then change fields. ids, first_position, scale and period are
  * those of the forward pass. */
 typedef struct nrg_embed_gradient {
-    size_t size;        /* sizeof(nrg_embed_gradient) */
-    size_t rows;        /* rows of the table; if 0, the call writes nothing */
-    const int32_t *ids; /* [tokens] input, or NULL; only nrg_embed_backward_order reads the ids */
-    size_t period;      /* at least 1. Default: SIZE_MAX. */
-    int32_t first_position;
-    float scale;       /* finite. Default: 1. */
-    int accumulate;    /* not 0: added to d_table; 0: overwrites it */
-    uint32_t reserved; /* 0 */
-    void *d_table;     /* [rows, dim] output of table_dtype, or NULL: no such table */
-    size_t stride;     /* bytes from one row to the next; 0 is dense */
+    size_t size;            /* sizeof(nrg_embed_gradient) */
+    size_t rows;            /* rows of the table; if 0, the call writes nothing */
+    const int32_t *ids;     /* [tokens] input, or NULL; only nrg_embed_backward_order reads the ids */
+    size_t period;          /* at least 1. Default: SIZE_MAX. */
+    int32_t first_position; /* the row of token 0 without ids; 0 with ids */
+    float scale;            /* finite. Default: 1. */
+    int accumulate;         /* not 0: added to d_table; 0: overwrites it */
+    uint32_t reserved;      /* 0 */
+    void *d_table;          /* [rows, dim] output of table_dtype, or NULL: no such table */
+    size_t stride;          /* bytes from one row to the next; 0 is dense */
 } nrg_embed_gradient;
 
 /* Returns the dense gradient of a table of the forward pass, which overwrites d_table.

@@ -79,11 +79,11 @@ typedef struct nrg_qkv_args {
     nrg_quant_format v_o_format;
     nrg_store store; /* how q_o is stored if it has the dtype of q; caches are never streamed */
     int keep;        /* not 0: frequencies and table stay valid from call to call, as in nrg_rope_positions_args */
-    const void *q;
+    const void *q;   /* [tokens, q_heads, dim] input */
     nrg_head_strides q_strides;
-    const void *k;
+    const void *k; /* [tokens, k_heads, dim] input */
     nrg_head_strides k_strides;
-    const void *v;
+    const void *v; /* [tokens, v_heads, v_dim] input */
     nrg_head_strides v_strides;
     const float *q_w, *q_b; /* [dim] weights and biases of the norm of q, each may be NULL */
     const float *k_w, *k_b; /* [dim] weights and biases of the norm of k, each may be NULL */
@@ -99,8 +99,8 @@ typedef struct nrg_qkv_args {
     nrg_head_strides k_o_strides;
     void *v_o; /* output: the cache of v */
     nrg_head_strides v_o_strides;
-    void *workspace; /* at least nrg_qkv_workspace bytes, aligned to 8 bytes */
-    size_t workspace_size;
+    void *workspace;       /* at least nrg_qkv_workspace bytes, aligned to 8 bytes */
+    size_t workspace_size; /* bytes; nrg_qkv_workspace computes the minimum */
 } nrg_qkv_args;
 
 /* Returns args without tensors. Set the heads, inputs and outputs of q, k and v, and the workspace.
@@ -191,7 +191,7 @@ NRG_NODISCARD NRG_API nrg_status nrg_qkv_workspace(const nrg_rope_spec *rope, co
  * - ith, nth: the call does share ith of nth. A share is a range of heads of all tokens. The heads of q, k and v of a token are
  *   adjacent in this order.
  *
- * Aliasing: as the table at nrg_qkv_args allows.
+ * Aliasing: as the matrix at nrg_qkv_args allows.
  *
  * Returns NRG_OK. On error, returns one of these and writes nothing:
  * - NRG_ERR_NULL: rope or args is NULL; or there are tokens and heads, and an input, its output or workspace is NULL.
@@ -216,7 +216,7 @@ NRG_NODISCARD NRG_API nrg_status nrg_qkv_workspace(const nrg_rope_spec *rope, co
  * - NRG_ERR_POSITION: first_position + tokens is beyond the range of an int32_t, or a slot is below -1 or not below slot_count.
  * - NRG_ERR_WORKSPACE: workspace_size is less than nrg_qkv_workspace returns for nth.
  * - NRG_ERR_STRIDE: heads or tokens of a tensor overlap.
- * - NRG_ERR_OVERLAP: two tokens have the same slot, or operands overlap in a way that the table does not allow.
+ * - NRG_ERR_OVERLAP: two tokens have the same slot, or operands overlap in a way that the matrix does not allow.
  * - NRG_ERR_OVERFLOW: an operand has more bytes than a size_t can count, or passes the end of memory.
  * - NRG_ERR_ALIGNMENT: a pointer or a stride is no multiple of the element size.
  * - NRG_ERR_THREAD: not 0 <= ith < nth. */
@@ -236,7 +236,7 @@ NRG_NODISCARD NRG_API nrg_status nrg_qkv_forward_check(const nrg_norm_spec *norm
  *   q_o and k_o. Slots, heads of v, weights and biases must not be set.
  * - ith, nth: as in nrg_qkv_forward.
  *
- * Aliasing: as the table at nrg_qkv_args allows.
+ * Aliasing: as the matrix at nrg_qkv_args allows.
  *
  * Returns NRG_OK. On error, returns one of these and writes nothing:
  * - NRG_ERR_NULL: rope or args is NULL; or there are tokens and heads, and an input, its output or workspace is NULL.

@@ -65,11 +65,11 @@ typedef struct nrg_relative_shift_args {
     size_t size; /* sizeof(nrg_relative_shift_args) */
     size_t batch;
     size_t heads;
-    size_t queries; /* rows of a head */
-    size_t keys;    /* columns of scores and d_scores */
-    size_t rel;     /* columns of x and dx */
-    int64_t shift;
-    nrg_dtype dtype;
+    size_t queries;    /* rows of a head */
+    size_t keys;       /* columns of scores and d_scores */
+    size_t rel;        /* columns of x and dx */
+    int64_t shift;     /* column of x for key 0 of query 0, within ±2^60 */
+    nrg_dtype dtype;   /* of all tensors */
     uint32_t reserved; /* 0 */
     const void *x;     /* [batch, heads, queries, rel] input */
     nrg_head_strides x_strides;

@@ -66,7 +66,7 @@ typedef enum nrg_rope_mode {
 
 /* Scalings of θ. freq_scale, freq_factors and YaRN are separate fields. */
 typedef enum nrg_rope_scaling {
-    NRG_ROPE_SCALING_NONE = 0,
+    NRG_ROPE_SCALING_NONE = 0, /* θ = freq_base^(-2p/n_dims) */
     /* "NTK-aware": replaces freq_base by freq_base · factor^(n_dims/(n_dims - 2)). That stretches the slow pairs by `factor`, and
      * leaves the first pair unchanged. For dynamic NTK, set factor = s·n_ctx/n_ctx_orig - (s - 1). n_dims is at least 4. */
     NRG_ROPE_SCALING_NTK = 1,
@@ -105,11 +105,11 @@ typedef enum nrg_rope_yarn {
  *
  * With NRG_ROPE_VISION, the p of the first line counts from the beginning of the pair's section. */
 typedef struct nrg_rope_spec {
-    size_t size;   /* sizeof(nrg_rope_spec) */
-    size_t n_dims; /* rotated elements of a head, or half of them with NRG_ROPE_VISION; even, at least 2 */
-    nrg_rope_mode mode;
-    int sections[4]; /* pairs of time, height, width and extra, in the modes with sections */
-    nrg_rope_scaling scaling;
+    size_t size;               /* sizeof(nrg_rope_spec) */
+    size_t n_dims;             /* rotated elements of a head, or half of them with NRG_ROPE_VISION; even, at least 2 */
+    nrg_rope_mode mode;        /* elements of each pair */
+    int sections[4];           /* pairs of time, height, width and extra, in the modes with sections */
+    nrg_rope_scaling scaling;  /* of θ, in addition to freq_scale, freq_factors and YaRN */
     uint32_t yarn;             /* nrg_rope_yarn bits */
     int n_ctx_orig;            /* context length of the training, for YaRN (0: see above) and Llama 3; otherwise ignored */
     double freq_base;          /* above 0; 10000 in the paper */
@@ -180,9 +180,11 @@ NRG_API size_t nrg_rope_pairs(const nrg_rope_spec *spec);
  * - NRG_ERR_DIM: n_dims is 0, odd, above 2^31, or 2 with NRG_ROPE_SCALING_NTK. Or the mode has sections, and one is negative or
  *   all are 0.
  * - NRG_ERR_ENUM: mode or scaling has an unknown value, or yarn a bit that nrg_rope_yarn lacks.
- * - NRG_ERR_CONSTANT: a number of the spec or of freq_factors is NaN, infinite or out of its range. Numbers above 0 must be
- *   between 2^-400 and 2^400. YaRN requires an n_ctx_orig of at least 0, Llama 3 one above 0. YaRN excludes a freq_base of 1. The
- *   attn_factor must not be 0. A pair must not turn more than 2^18 times from one position to the next.
+ * - NRG_ERR_CONSTANT: a number of the spec or of freq_factors is NaN, infinite or out of its range:
+ *   - Numbers above 0 must be between 2^-400 and 2^400.
+ *   - n_ctx_orig must be at least 0 with YaRN, and above 0 with Llama 3.
+ *   - freq_base must not be 1 with YaRN, and attn_factor must not be 0.
+ *   - A pair must not turn more than 2^18 times from one position to the next.
  * - NRG_ERR_ALIGNMENT: a pointer is no multiple of its element size.
  * - NRG_ERR_OVERLAP: frequencies, magnitude and freq_factors share bytes.
  * - NRG_ERR_OVERFLOW: an operand passes the end of memory. */
@@ -203,14 +205,14 @@ typedef struct nrg_rope_table_args {
     size_t size;               /* sizeof(nrg_rope_table_args) */
     size_t tokens;             /* rows of the table; may be 0 */
     const double *frequencies; /* [2, pairs] input, as nrg_rope_frequencies computes it */
-    double magnitude;
-    const int32_t *positions; /* [axes, tokens] input; NULL: token t has position first_position + t on all axes. Axes: 1, or
+    double magnitude;          /* as nrg_rope_frequencies computes it */
+    const int32_t *positions;  /* [axes, tokens] input; NULL: token t has position first_position + t on all axes. Axes: 1, or
                                  the number of sections up to the last that is not 0, or 4 with NRG_ROPE_IMROPE */
-    size_t positions_stride;  /* bytes from one axis to the next; 0 is 4 · tokens */
-    int32_t first_position;   /* the position of token 0; ignored with positions */
-    uint32_t reserved;        /* 0 */
-    float *table;             /* [tokens, 2·pairs] output */
-    size_t table_stride;      /* bytes from one row to the next; 0 is dense */
+    size_t positions_stride;   /* bytes from one axis to the next; 0 is 4 · tokens */
+    int32_t first_position;    /* the position of token 0; ignored with positions */
+    uint32_t reserved;         /* 0 */
+    float *table;              /* [tokens, 2·pairs] output */
+    size_t table_stride;       /* bytes from one row to the next; 0 is dense */
 } nrg_rope_table_args;
 
 /* Returns args for a dense table of the positions 0 to tokens - 1.
@@ -260,7 +262,8 @@ NRG_NODISCARD NRG_API nrg_status nrg_rope_table_check(const nrg_rope_spec *spec,
 
 /* Operands of a rotation. Make one with nrg_rope_args_init, then change fields.
  *
- * The tensors q, k, q_o and k_o are [batch, tokens, heads, dim]. The row of their strides is a token, and strides are in bytes:
+ * The tensors q, k, q_o and k_o are [batch, tokens, heads, dim]. The row of their strides is a token. Strides are in bytes; 0 is
+ * dense:
  *
  *     head h of token t of batch b begins at  q + b · q_strides.batch + t · q_strides.row + h · q_strides.head
  *     its row of the table is                 positions[b · tokens + t], or with positions_batch_stride
@@ -346,7 +349,7 @@ static inline nrg_rope_args nrg_rope_args_init(nrg_dtype dtype, size_t tokens, s
  * - args: operands, described at their fields.
  * - ith, nth: the call does share ith of nth. A share is a range of heads: all heads of all tokens and batches of q, then of k.
  *
- * Aliasing: as the table at nrg_rope_args allows.
+ * Aliasing: as the matrix at nrg_rope_args allows.
  *
  * Returns NRG_OK. On error, returns one of these and writes nothing:
  * - NRG_ERR_NULL: spec or args is NULL; or there are tokens and heads, and table, q or k is NULL.
@@ -358,7 +361,7 @@ static inline nrg_rope_args nrg_rope_args_init(nrg_dtype dtype, size_t tokens, s
  * - NRG_ERR_STRIDE: heads, tokens or batches of a tensor overlap.
  * - NRG_ERR_OVERFLOW: an operand has more bytes than a size_t can count, or passes the end of memory.
  * - NRG_ERR_ALIGNMENT: a pointer or a stride is no multiple of the element size.
- * - NRG_ERR_OVERLAP: operands overlap in a way that the table at nrg_rope_args does not allow.
+ * - NRG_ERR_OVERLAP: operands overlap in a way that the matrix at nrg_rope_args does not allow.
  * - NRG_ERR_THREAD: not 0 <= ith < nth. */
 NRG_NODISCARD NRG_API nrg_status nrg_rope_forward(const nrg_rope_spec *spec, const nrg_rope_args *args, int ith, int nth);
 
@@ -429,8 +432,8 @@ typedef struct nrg_rope_positions_args {
     nrg_head_strides q_o_strides;
     void *k_o; /* [batch, tokens, k_heads, dim] output; NULL is k, with its strides */
     nrg_head_strides k_o_strides;
-    void *workspace; /* workspace, aligned to 8 bytes */
-    size_t workspace_size;
+    void *workspace;       /* aligned to 8 bytes */
+    size_t workspace_size; /* bytes; nrg_rope_positions_workspace computes the minimum */
 } nrg_rope_positions_args;
 
 /* Returns args for one batch of tokens at these positions. Set q_heads and q, or k_heads and k, or both, and the workspace.
@@ -505,7 +508,7 @@ NRG_NODISCARD NRG_API nrg_status nrg_rope_positions_workspace(const nrg_rope_spe
  * - ith, nth: the call does share ith of nth. A share is a range of heads of all tokens. The heads of q and k of a token, in all
  *   batches, are adjacent in this order.
  *
- * Aliasing: as the table at nrg_rope_positions_args allows.
+ * Aliasing: as the matrix at nrg_rope_positions_args allows.
  *
  * Returns NRG_OK. On error, returns one of these and writes nothing:
  * - NRG_ERR_NULL: spec or args is NULL; or there are tokens and heads, and q, k or workspace is NULL.
@@ -520,7 +523,7 @@ NRG_NODISCARD NRG_API nrg_status nrg_rope_positions_workspace(const nrg_rope_spe
  * - NRG_ERR_STRIDE: heads, tokens or batches of a tensor overlap.
  * - NRG_ERR_OVERFLOW: an operand has more bytes than a size_t can count, or passes the end of memory.
  * - NRG_ERR_ALIGNMENT: a pointer or a stride is no multiple of the element size.
- * - NRG_ERR_OVERLAP: operands overlap in a way that the table at nrg_rope_positions_args does not allow.
+ * - NRG_ERR_OVERLAP: operands overlap in a way that the matrix at nrg_rope_positions_args does not allow.
  * - NRG_ERR_THREAD: not 0 <= ith < nth. */
 NRG_NODISCARD NRG_API nrg_status nrg_rope_positions_forward(const nrg_rope_spec *spec, const nrg_rope_positions_args *args,
                                                             int ith, int nth);
@@ -536,7 +539,7 @@ NRG_NODISCARD NRG_API nrg_status nrg_rope_positions_forward_check(const nrg_rope
  *   and k to q_o and k_o.
  * - ith, nth: as in nrg_rope_positions_forward.
  *
- * Aliasing: as the table at nrg_rope_positions_args allows.
+ * Aliasing: as the matrix at nrg_rope_positions_args allows.
  *
  * Returns the statuses of nrg_rope_positions_forward. On error, writes nothing. */
 NRG_NODISCARD NRG_API nrg_status nrg_rope_positions_backward(const nrg_rope_spec *spec, const nrg_rope_positions_args *args,

@@ -257,7 +257,7 @@ static inline nrg_score_bias_args nrg_score_bias_args_init(nrg_dtype dtype, size
  * - args: operands and options, described at their fields. Unless the tensor is empty, scores, diagonals and o must not be NULL.
  * - ith, nth: the call does share ith of nth. A share is a range of the batch · heads · queries rows.
  *
- * Aliasing: as the table at nrg_score_bias_args allows.
+ * Aliasing: as the matrix at nrg_score_bias_args allows.
  *
  * Returns NRG_OK. On error, returns one of these and writes nothing:
  * - NRG_ERR_NULL: args is NULL; or the tensor is not empty, and scores, diagonals or o is NULL.
@@ -267,7 +267,7 @@ static inline nrg_score_bias_args nrg_score_bias_args_init(nrg_dtype dtype, size
  * - NRG_ERR_OVERFLOW: an operand has more bytes than a size_t can count, or passes the end of memory.
  * - NRG_ERR_STRIDE: a stride is shorter than the data that it steps over.
  * - NRG_ERR_ALIGNMENT: a pointer or a stride is no multiple of the element size.
- * - NRG_ERR_OVERLAP: operands overlap in a way that the table does not allow.
+ * - NRG_ERR_OVERLAP: operands overlap in a way that the matrix does not allow.
  * - NRG_ERR_THREAD: not 0 <= ith < nth. */
 NRG_NODISCARD NRG_API nrg_status nrg_score_bias_forward(const nrg_score_bias_args *args, int ith, int nth);
 

@@ -41,11 +41,11 @@ typedef enum nrg_sinusoidal_spread {
 
 /* The variant of the table. Make one with a constructor below. */
 typedef struct nrg_sinusoidal_spec {
-    size_t size; /* sizeof(nrg_sinusoidal_spec) */
-    size_t dim;  /* elements of a row, at least 1; even, except in the paper's variant */
-    double base; /* Default: 10000. */
-    nrg_sinusoidal_spread spread;
-    nrg_sinusoidal_layout layout;
+    size_t size;                  /* sizeof(nrg_sinusoidal_spec) */
+    size_t dim;                   /* elements of a row, at least 1; even, except in the paper's variant */
+    double base;                  /* Default: 10000. */
+    nrg_sinusoidal_spread spread; /* the angles of the pairs */
+    nrg_sinusoidal_layout layout; /* the order of a row */
 } nrg_sinusoidal_spec;
 
 /* Returns the spec of the paper, section 3.5. It is also the table of XLM, the relative of BERT with sinusoids.

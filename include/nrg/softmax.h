@@ -221,9 +221,9 @@ NRG_NODISCARD NRG_API nrg_status nrg_softmax_part_check(const nrg_softmax_args *
 /* States of the same rows to merge, computed from different keys by threads or from pieces of a cache. Arrays are dense, and the
  * rows of a part are adjacent. A single part is allowed: then the call computes the results of its state. */
 typedef struct nrg_softmax_merge_args {
-    size_t size; /* sizeof(nrg_softmax_merge_args) */
-    size_t parts;
-    size_t rows;
+    size_t size;          /* sizeof(nrg_softmax_merge_args) */
+    size_t parts;         /* states per row, at least 1 */
+    size_t rows;          /* may be 0 */
     const float *m_in;    /* [parts, rows] input: m of each state */
     const double *sum_in; /* [parts, rows] input: sum of each state */
     float *m;             /* [rows] output: the largest m_in */
@@ -307,9 +307,9 @@ typedef struct nrg_softmax_backward_args {
     float cap;              /* Default: INFINITY. */
     int64_t first_position; /* Default: keys - queries. */
     size_t window;          /* Default: SIZE_MAX. */
-    int causal;
-    nrg_store store; /* how dx is stored; never changes a bit */
-    void *dx;        /* [batch, heads, queries, keys] output: gradient of x */
+    int causal;             /* not 0: the forward pass was causal */
+    nrg_store store;        /* how dx is stored; never changes a bit */
+    void *dx;               /* [batch, heads, queries, keys] output: gradient of x */
     nrg_head_strides dx_strides;
 } nrg_softmax_backward_args;
 
