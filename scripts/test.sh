@@ -553,7 +553,7 @@ stage_python() {
     parts_done
 }
 
-# README and tutorial as a reader follows them: 3 s; --full installs from a copy of the tree, as they show it.
+# README, tutorial and how-to pages as a reader follows them: 8 s on busy cores; --full installs from a copy of the tree, as they show it.
 pages() {
     local options=()
     ((!full)) || options=(--full)
