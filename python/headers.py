@@ -162,22 +162,23 @@ class Headers:
     def module(self):
         kinds = sorted({kind for kind in SCALARS.values() if kind} | {"c_void_p"})
         lines = ['"""Made by headers.py from include/nrg/*.h. Do not edit."""', "# pylint: skip-file",
-                 "from ctypes import Structure, " + ", ".join(kinds),
-                 "", "CONSTANTS = {"]
+                 "from __future__ import annotations", "",
+                 "from ctypes import Structure, " + ", ".join(kinds), "from typing import Any, Dict, List, Tuple, Type",
+                 "", "CONSTANTS: Dict[str, int] = {"]
         lines += [f"    {name!r}: {value}," for name, value in self.constants.items()]
-        lines += ["}", "", "ENUMS = {"]
+        lines += ["}", "", "ENUMS: Dict[str, List[str]] = {"]
         lines += [f"    {name!r}: {names!r}," for name, names in self.enums.items()]
         lines += ["}"]
         for name, fields in self.structs.items():
             lines += ["", "", f"class {name}(Structure):", "    _fields_ = ["]
             lines += [f"        ({field!r}, {kind})," for field, kind in fields]
             lines += ["    ]"]
-        lines += ["", "", "STRUCTS = {"]
+        lines += ["", "", "STRUCTS: Dict[str, Type[Structure]] = {"]
         lines += [f"    {name!r}: {name}," for name in self.structs]
-        lines += ["}", "", "DEFAULTS = {  # of fields that the constructors do not set to 0"]
+        lines += ["}", "", "DEFAULTS: Dict[str, Dict[str, Any]] = {  # of fields that the constructors do not set to 0"]
         lines += [f"    {name!r}: {{" + ", ".join(f"{field!r}: {default}" for field, default in defaults.items()) + "},"
                   for name, defaults in self.defaults.items() if defaults]
-        lines += ["}", "", "FUNCTIONS = {  # the result, and the arguments by name"]
+        lines += ["}", "", "FUNCTIONS: Dict[str, Tuple[Any, List[Tuple[str, Any]]]] = {  # the result, and the arguments by name"]
         for name, (result, arguments) in self.functions.items():
             lines += [f"    {name!r}: ({result}, [" + ", ".join(f"({argument!r}, {kind})" for argument, kind in arguments) + "]),"]
         return "\n".join(lines + ["}", ""])

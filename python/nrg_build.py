@@ -127,11 +127,16 @@ def build_package(package):
         compile_library(library)
 
 
+def package_files():
+    """The files of the package that no build makes."""
+    return [path for path in sorted([*(HERE / "nrg").glob("*.py"), HERE / "nrg/py.typed"]) if path.name != "_abi.py"]
+
+
 # ---- what pip calls ----
 
 def metadata():
     return "\n".join(["Metadata-Version: 2.1", "Name: nrg", f"Version: {version()}",
-                      "Summary: SIMD kernels for normalization, residuals and gates, over NumPy arrays", "License: MIT",
+                      "Summary: Fast, reproducible neural-network layers for CPUs, over NumPy arrays", "License: MIT",
                       "Requires-Python: >=3.9", "Requires-Dist: numpy>=1.22", "Provides-Extra: bf16",
                       'Requires-Dist: ml_dtypes; extra == "bf16"', "Description-Content-Type: text/markdown", "",
                       (HERE / "README.md").read_text(encoding="utf-8")])
@@ -185,9 +190,8 @@ def build_wheel(wheel_directory, config_settings=None, metadata_directory=None):
     with tempfile.TemporaryDirectory() as scratch:
         package = pathlib.Path(scratch, "nrg")
         build_package(package)
-        for source in (HERE / "nrg").glob("*.py"):
-            if source.name != "_abi.py":
-                shutil.copyfile(source, package / source.name)
+        for source in package_files():
+            shutil.copyfile(source, package / source.name)
         return wheel(wheel_directory, {f"nrg/{path.name}": path.read_bytes() for path in sorted(package.iterdir())})
 
 
@@ -210,9 +214,8 @@ def build_sdist(sdist_directory, config_settings=None):
 
     with gzip.GzipFile(os.path.join(sdist_directory, name), "wb", mtime=file_time()) as packed, \
             tarfile.open(fileobj=packed, mode="w", format=tarfile.PAX_FORMAT) as archive:
-        for path in sorted([*HERE.glob("*.py"), *HERE.glob("nrg/*.py"), HERE / "pyproject.toml", HERE / "README.md"]):
-            if path.name != "_abi.py":
-                archive.add(path, f"{root}/{path.relative_to(HERE)}", filter=normalized)
+        for path in sorted([*HERE.glob("*.py"), *package_files(), HERE / "pyproject.toml", HERE / "README.md"]):
+            archive.add(path, f"{root}/{path.relative_to(HERE)}", filter=normalized)
         for path in (TREE / "src", TREE / "include", TREE / "LICENSE"):
             archive.add(path, f"{root}/tree/{path.name}", filter=normalized)
         with tempfile.TemporaryDirectory() as scratch:

@@ -31,7 +31,7 @@ stages=(
     "amalgamation  nrg.c and nrg.h: made, compiled with and without the right flags, the same bits: some families; --full: all"
     "matrix     x86-64: norms compiled for eight CPUs, in three dialects, by gcc and clang; nrg.c with -flto; --full: -O0"
     "consumers  a project that takes the library by CMake: find_package, FetchContent; as a meson subproject, with --full built; -O3, LTO"
-    "python     pip install into a fresh virtual environment, without a network; against NumPy in double precision; README and tutorial"
+    "python     pip install into a fresh virtual environment, without a network; against NumPy in double precision; README, tutorial; mypy"
     "clang      clang, release: tests"
     "sanitize   address and undefined-behaviour sanitizers"
     "memory     memory sanitizer: nothing is computed from what was never written: with --full"
@@ -548,6 +548,11 @@ stage_python() {
     else
         part python_of_sid
     fi
+    if command -v mypy >/dev/null; then
+        part types_are_strict "$dir"
+    else
+        missing "mypy, which checks the annotations: mypy of Debian"
+    fi
     # the sdist has all that is compiled
     part sdist_installs "$dir"
     parts_done
@@ -584,6 +589,15 @@ same_digests() {
         return 1
     fi
     say "$(wc -l <"$state/compiled-digests") ops of what pip compiles have the bits of the gcc build"
+}
+
+# types_are_strict DIR: mypy accepts the installed package and a user's program, and the program runs.
+types_are_strict() {
+    local program=$root/tests/python/typed_program.py start=$SECONDS
+    local mypy=(mypy --strict --cache-dir "$build/mypy" --python-executable "$1/venv/bin/python")
+    (cd "$1" && "${mypy[@]}" -p nrg && "${mypy[@]}" "$program") || return 1
+    "$1/venv/bin/python" -B "$program" || return 1
+    note "mypy $((SECONDS - start)) s"
 }
 
 # sdist_installs DIR: a tar ball as pip's build makes it, installed by itself.

@@ -1,45 +1,50 @@
-"""NumPy arrays as the C library has tensors: dtypes, addresses, and strides in up to four dimensions. Nothing is copied here: what
-the library cannot take as it lies is refused, with a sentence."""
+"""NumPy arrays as the C library's tensors: dtypes, addresses, and strides in up to four dimensions. Nothing here copies an array: what
+the library cannot read in place is an error that names a remedy."""
+from __future__ import annotations
+
 import math
 import operator
+from typing import Any, Dict, Iterable, List, Mapping, Optional, Sequence, Tuple
 
 import numpy as np
 
 from ._library import CONSTANTS, enum
+from ._types import Array, ArrayLike, DType, F32Array
 
 F32, F16, BF16 = (CONSTANTS[name] for name in ("NRG_F32", "NRG_F16", "NRG_BF16"))
 NAMES = {"f32": F32, "float32": F32, "f16": F16, "float16": F16, "bf16": BF16, "bfloat16": BF16}
 LONG_NAMES = {F32: "float32", F16: "float16", BF16: "bfloat16"}
+COPY = "np.ascontiguousarray makes a copy"
 
 
-def described(array):
-    """"float32 [2, 3]", for errors."""
+def described(array: Array) -> str:
+    """Returns "float32 [2, 3]", for errors."""
     return f"{array.dtype.name} {list(array.shape)}"
 
 
-def unexpected(name, wanted, got):
-    """The error for an argument that is not what was expected: it names the argument, and what was given."""
+def unexpected(name: str, wanted: object, got: object) -> ValueError:
+    """Returns the error for a wrong argument: it names the argument, the expected value and the given value."""
     return ValueError(f"{name}: expected {wanted}, got {described(got) if isinstance(got, np.ndarray) else repr(got)}")
 
 
-def as_array(value, name):
-    """An ndarray of what is one, or shows its memory as one (a tensor of torch on the CPU). The memory is the same."""
+def as_array(value: ArrayLike, name: str) -> Array:
+    """Returns an ndarray over the memory of value: an array, or an object that exposes one, such as a CPU tensor of torch."""
     array = value if isinstance(value, np.ndarray) else np.asarray(value)
     if not array.dtype.isnative:
-        raise ValueError(f"{name}: dtype {array.dtype.str} is not in this machine's order of bytes")
+        raise unexpected(name, "an array in this machine's byte order (array.astype(array.dtype.newbyteorder('=')))", array.dtype.str)
     return array
 
 
-def named(dtype):
-    """The nrg_dtype of "f32", "f16", "bf16", or of a NumPy dtype."""
+def named(dtype: DType) -> int:
+    """Returns the nrg_dtype of "f32", "f16", "bf16", or of a NumPy dtype."""
     found = NAMES.get(str(dtype)) or NAMES.get(getattr(dtype, "__name__", ""))
     if found is None:
         raise unexpected("dtype", "f32, f16 or bf16", dtype)
     return found
 
 
-def kind_of(array, name, dtype):
-    """The nrg_dtype of an array. bf16 is ml_dtypes' bfloat16, or uint16 where the call specifies dtype="bf16"."""
+def kind_of(array: Array, name: str, dtype: DType) -> int:
+    """Returns the nrg_dtype of an array. bf16 is bfloat16 of ml_dtypes, or uint16 if the call specifies dtype="bf16"."""
     kind = array.dtype
     is_bf16 = dtype is not None and named(dtype) == BF16
     if kind == np.float32:
@@ -51,25 +56,25 @@ def kind_of(array, name, dtype):
     raise unexpected(name, "float32, float16, bfloat16 of ml_dtypes, or uint16 with dtype='bf16'", array)
 
 
-def number(array, name, dtype=None):
-    """The nrg_dtype of the array that `dtype` is about: it holds that, or no dtype is given."""
+def number(array: Array, name: str, dtype: DType = None) -> int:
+    """Returns the nrg_dtype of the array that `dtype` describes, and checks that the two agree."""
     kind = kind_of(array, name, dtype)
     if dtype is not None and kind != named(dtype):
         raise unexpected(name, f"{LONG_NAMES[named(dtype)]}, as dtype specifies", array)
     return kind
 
 
-def number_beside(array, name, dtype, other, of="x"):
-    """The nrg_dtype of an array that has the dtype of another argument, or is float32."""
+def number_beside(array: Array, name: str, dtype: DType, other: int, of: str = "x") -> int:
+    """Returns the nrg_dtype of an array that is float32 or has the dtype of another argument."""
     kind = kind_of(array, name, dtype)
     if kind not in (F32, other):
-        raise unexpected(name, f"float32{f' or {LONG_NAMES[other]}' if other != F32 else ''}, beside {LONG_NAMES[other]} of {of}", array)
+        raise unexpected(name, f"float32{f' or {LONG_NAMES[other]}' if other != F32 else ''}, since {of} is {LONG_NAMES[other]}", array)
     return kind
 
 
-def number_of_vectors(vectors, dtype, other, of="x"):
-    """The nrg_dtype that all of {name: weight or bias} have, which is that of another argument or float32; 0 for none."""
-    first = None
+def number_of_vectors(vectors: Mapping[str, Optional[Array]], dtype: DType, other: int, of: str = "x") -> int:
+    """Returns the nrg_dtype that all of {name: weight or bias} have: float32 or that of another argument. 0 for none."""
+    first: Optional[Tuple[str, int]] = None
     for name, array in vectors.items():
         if array is None:
             continue
@@ -80,9 +85,9 @@ def number_of_vectors(vectors, dtype, other, of="x"):
     return first[1] if first else 0
 
 
-def integers(value, name, shape, kind=np.int32, optional=True):
-    """Ids, positions or slots as an array of the library's type; another type of integers is converted, with a check. What is not an
-    array of these in C order is copied, since the library has no strides for it. The caller keeps the array."""
+def integers(value: Optional[ArrayLike], name: str, shape: Sequence[int], kind: Any = np.int32, optional: bool = True) -> Any:
+    """Returns ids, positions or slots as an array of the library's integer type, in C order. Other integers are converted if they fit.
+    The caller keeps the array."""
     wanted = f"{np.dtype(kind).name} (or other integers that fit) {list(shape)}"
     if value is None:
         if optional:
@@ -99,16 +104,16 @@ def integers(value, name, shape, kind=np.int32, optional=True):
     return np.ascontiguousarray(array, kind).reshape(shape)
 
 
-def counted(value, name):
-    """Of a number of rows, or their positions: the number, and the positions or None."""
+def counted(value: Any, name: str) -> Tuple[int, Any]:
+    """Splits a number of rows, or their positions, into the number and the positions or None."""
     if np.ndim(value) == 0:
         return count(value.item() if isinstance(value, np.ndarray) else value, name), None
     positions = integers(value, name, np.shape(value)[-1:])
     return len(positions), positions
 
 
-def count(value, name, least=0):
-    """A number of elements, as an int."""
+def count(value: Any, name: str, least: int = 0) -> int:
+    """Returns a number of elements as an int."""
     try:
         number_of = operator.index(value)
     except TypeError:
@@ -118,50 +123,64 @@ def count(value, name, least=0):
     return number_of
 
 
-def pair(out, name="out"):
-    """Two arrays for results, or None for two new ones."""
+def pair(out: Any, name: str = "out") -> Tuple[Any, Any]:
+    """Returns two arrays for results; two None for None."""
     if out is None:
         return None, None
     if not isinstance(out, (tuple, list)) or len(out) != 2:
         raise unexpected(name, "two arrays, or None", out)
-    return tuple(out)
+    return out[0], out[1]
 
 
-def numpy_dtype(dtype):
-    """The NumPy dtype of "f32", "f16", "bf16", or of a NumPy dtype. bf16 without ml_dtypes: uint16."""
+def numpy_dtype(dtype: DType) -> np.dtype[Any]:
+    """Returns the NumPy dtype of "f32", "f16", "bf16", or of a NumPy dtype. bf16 without ml_dtypes is uint16."""
     wanted = named(dtype)
     if wanted == BF16:
         try:
-            import ml_dtypes  # pylint: disable=import-outside-toplevel
+            import ml_dtypes  # type: ignore[import]  # pylint: disable=import-outside-toplevel
         except ImportError:
             return np.dtype(np.uint16)
         return np.dtype(ml_dtypes.bfloat16)
     return np.dtype(np.float32 if wanted == F32 else np.float16)
 
 
-def to_bf16(x):
-    """float32 to bfloat16 as uint16, rounded to nearest, ties to even: for who has no ml_dtypes.
+def to_bf16(x: ArrayLike) -> Array:
+    """Converts float32 to bfloat16 in uint16, for programs without ml_dtypes. Rounds to nearest, ties to even.
 
-    x [...] float32  ->  [...] uint16"""
+    Parameters:
+    - x: float32 [...].
+
+    Returns uint16 [...].
+
+    >>> nrg.to_bf16(np.array([1, 1.5], np.float32))
+    array([16256, 16320], dtype=uint16)
+    """
     bits = np.ascontiguousarray(x, dtype=np.float32).view(np.uint32)
     rounded = (bits + 0x7fff + ((bits >> 16) & 1)) >> 16
     nan = (bits & 0x7fffffff) > 0x7f800000
-    return np.where(nan, (bits >> 16) | 0x40, rounded).astype(np.uint16)
+    return np.asarray(np.where(nan, (bits >> 16) | 0x40, rounded)).astype(np.uint16)
 
 
-def from_bf16(x):
-    """bfloat16 (uint16 or ml_dtypes) to float32, exactly.
+def from_bf16(x: ArrayLike) -> F32Array:
+    """Converts bfloat16 to float32, exactly.
 
-    x [...]  ->  [...] float32"""
+    Parameters:
+    - x: uint16 [...], or bfloat16 of ml_dtypes.
+
+    Returns float32 [...].
+
+    >>> nrg.from_bf16(np.array([16256, 16320], np.uint16))
+    array([1. , 1.5], dtype=float32)
+    """
     return (np.ascontiguousarray(x).view(np.uint16).astype(np.uint32) << 16).view(np.float32)
 
 
-def address(array):
+def address(array: Any) -> Any:
     return array.__array_interface__["data"][0] if array is not None else None
 
 
-def output(out, name, shape, dtype):
-    """`out` if it can take a result of this shape and dtype, or a new array where it is None."""
+def output(out: Any, name: str, shape: Sequence[int], dtype: Any) -> Array:
+    """Returns `out` if it can hold a result of this shape and dtype, or a new array for None."""
     if out is None:
         return np.empty(shape, dtype)
     if not isinstance(out, np.ndarray):
@@ -169,28 +188,20 @@ def output(out, name, shape, dtype):
     if out.shape != tuple(shape) or out.dtype != dtype:
         raise unexpected(name, f"{np.dtype(dtype).name} {list(shape)}", out)
     if not out.flags.writeable:
-        raise ValueError(f"{name}: expected an array that can be written, got one that is read-only")
+        raise ValueError(f"{name}: expected a writable array, got a read-only one")
     return out
 
 
-def exactly(value, name, shape, dtype):
-    """An array of this shape and dtype, with any strides."""
-    array = as_array(value, name)
-    if array.shape != tuple(shape) or array.dtype != dtype:
-        raise unexpected(name, f"{np.dtype(dtype).name} {list(shape)}", array)
-    return array
-
-
-def result(out, shape, dtype):
-    """`out`, or a new array of a dtype that the caller chooses, float32 by default."""
+def result(out: Any, shape: Sequence[int], dtype: DType) -> Array:
+    """Returns `out`, or a new array of a dtype that the caller selects, float32 by default."""
     if out is None or not isinstance(out, np.ndarray):
         return output(out, "out", shape, numpy_dtype(dtype or "f32"))
     number(out, "out", dtype)
     return output(out, "out", shape, out.dtype)
 
 
-def dense(value, name, shape, dtype, optional=True):
-    """An array of exactly this shape and dtype (None: any that nrg has) whose elements follow each other."""
+def dense(value: Optional[ArrayLike], name: str, shape: Sequence[int], dtype: Any, optional: bool = True) -> Any:
+    """Returns an array of this shape and dtype (None: any that nrg has) whose elements are adjacent; None for None."""
     if value is None:
         if optional:
             return None
@@ -199,58 +210,115 @@ def dense(value, name, shape, dtype, optional=True):
     if array.shape != tuple(shape) or (dtype is not None and array.dtype != dtype):
         raise unexpected(name, f"{'' if dtype is None else np.dtype(dtype).name + ' '}{list(shape)}", array)
     if not array.flags.c_contiguous:
-        raise ValueError(f"{name}: elements are not adjacent (strides {array.strides}); np.ascontiguousarray makes a copy that is")
+        raise unexpected(name, f"adjacent elements ({COPY})", f"strides {array.strides}")
     return array
 
 
-def adjacent(array, name):
-    """Whether elements of a row are, which is all that a stride cannot say."""
+def weights(value: Optional[ArrayLike], name: str, shape: Sequence[int], like: Array) -> Any:
+    """Returns a weight or bias as dense() does. A list becomes an array of float32."""
+    if isinstance(value, (list, tuple)):
+        value = np.array(value, np.float32)
+    return dense(value, name, shape, None)
+
+
+def adjacent(array: Array, name: str) -> Array:
+    """Checks that the elements of each row are adjacent and that rows are not in reverse order; other strides are free."""
     if array.ndim == 0:
         raise unexpected(name, "rows of elements [..., dim]", array)
     if array.size and array.shape[-1] > 1 and array.strides[-1] != array.itemsize:
-        raise ValueError(f"{name}: elements of a row are not adjacent (strides {array.strides}); np.ascontiguousarray makes a copy that is")
+        raise ValueError(f"{name}: expected rows of adjacent elements ({COPY}), got {described(array)} with strides {array.strides}")
     if array.size and any(stride < 0 for stride, size in zip(array.strides[:-1], array.shape[:-1]) if size > 1):
-        raise ValueError(f"{name}: rows in reverse order (strides {array.strides}); np.ascontiguousarray makes a copy that is not")
+        raise ValueError(f"{name}: expected rows in ascending order ({COPY}), got {described(array)} with strides {array.strides} in reverse")
     return array
 
 
+def last_axis(array: Array, name: str, dim: Optional[int], axis: Optional[int]) -> None:
+    """Checks dim= (PyTorch) and axis= (NumPy): the last dimension is the only one that nrg computes over."""
+    for argument, value in (("dim", dim), ("axis", axis)):
+        if value is None:
+            continue
+        if isinstance(value, (tuple, list)) and len(value) == 1:
+            value = value[0]
+        if not isinstance(value, (tuple, list)):
+            value = count(value, argument, -max(array.ndim, 1))
+        if value not in (-1, array.ndim - 1):
+            raise ValueError(f"{argument}: expected the last dimension of {name}, -1 or {array.ndim - 1}, got {value}; move another one there first: "
+                             f"np.ascontiguousarray(np.moveaxis({name}, {value}, -1))")
+
+
+def normalized(shape: Any, weight: Any, bias: Any) -> Tuple[Optional[Tuple[int, ...]], Any, Any]:
+    """Sorts the arguments of a norm: (x, normalized_shape, weight, bias) of PyTorch, and (x, weight, bias). A tuple or an int is a
+    shape. A list or an array is a weight."""
+    if shape is None:
+        return None, weight, bias
+    if isinstance(shape, tuple) or (hasattr(shape, "__index__") and np.ndim(shape) == 0 and not isinstance(shape, np.ndarray)):
+        return tuple(count(size, "normalized_shape") for size in (shape if isinstance(shape, tuple) else (shape,))), weight, bias
+    if weight is not None and bias is not None:
+        raise unexpected("normalized_shape", "a tuple or an int before weight and bias", shape if isinstance(shape, np.ndarray) else type(shape).__name__)
+    return None, shape, weight if bias is None else bias
+
+
+def trailing(array: Array, name: str, shape: Optional[Tuple[int, ...]]) -> Array:
+    """Returns array with its last len(shape) dimensions as one, a view. None: array."""
+    if shape is None:
+        return array
+    if not shape or array.shape[-len(shape):] != shape:
+        raise unexpected(name, f"[..., {', '.join(map(str, shape))}], as normalized_shape specifies", array)
+    return joined(array, name, array.ndim - len(shape), array.ndim)
+
+
+def joined(array: Array, name: str, first: int, end: int) -> Array:
+    """Returns a view with dimensions first to end - 1 as one; an error if the memory does not permit that."""
+    if end - first == 1:
+        return array
+    size, stride = 1, array.itemsize
+    for length, step in reversed(list(zip(array.shape[first:end], array.strides[first:end]))):
+        if length != 1 and array.size:
+            if size == 1:
+                stride = step
+            elif step != stride * size:
+                raise unexpected(name, f"dimensions {first} to {end - 1} that merge into one ({COPY})", f"strides {array.strides}")
+        size *= length
+    return np.lib.stride_tricks.as_strided(array, array.shape[:first] + (size,) + array.shape[end:],
+                                           array.strides[:first] + (stride,) + array.strides[end:], writeable=array.flags.writeable)
+
+
 class Rows:
-    """Tensors [..., dim] of a call that sees them as rows in planes in volumes (nrg/base.h): the dimensions before the last, which
-    all of them share, become rows, rows2 and rows3, and each keeps its own strides. Dimensions that follow each other in all
-    tensors count as one, so that three are enough for what is dense, however many there are."""
+    """Tensors [..., dim] that a call reads as rows in planes in volumes (nrg/base.h). The dimensions before the last are common to all;
+    each tensor has its own strides. Dimensions that are adjacent in all tensors merge, so three are enough for dense ones."""
 
-    def __init__(self, leading):
+    def __init__(self, leading: Sequence[int]) -> None:
         self.leading = tuple(leading)
-        self.tensors = {}  # field: array
-        self.names = {}  # field: the argument of the Python function
+        self.tensors: Dict[str, Array] = {}  # by field
+        self.names: Dict[str, str] = {}  # field: the argument of the Python function
 
-    def add(self, name, array, last=None, repeats=False, field=None):
-        """A tensor by the name of its argument, and of its field if that is another one. last: the elements of a row. repeats: it may
-        be broadcast to the others."""
+    def add(self, name: str, array: Optional[Array], last: Optional[int] = None, repeats: bool = False, field: Optional[str] = None) -> Any:
+        """Adds a tensor by the name of its argument, and of its field if that differs. last: the elements of a row. repeats: it may be
+        broadcast to the others."""
         if array is None:
             return None
         shape = f"{array.dtype.name} {[*self.leading, 'dim' if last is None else last]}"
         if array.ndim == 0 or array.ndim > len(self.leading) + 1 or (last is not None and array.shape[-1] != last):
-            raise unexpected(name, f"{shape}{', or what repeats to that' if repeats else ''}", array)
+            raise unexpected(name, f"{shape}{', or a shape that broadcasts to it' if repeats else ''}", array)
         if array.shape[:-1] != self.leading and repeats:
             try:
                 array = np.broadcast_to(array, self.leading + array.shape[-1:])
             except ValueError:
-                raise unexpected(name, f"{shape}, or what repeats to that", array) from None
+                raise unexpected(name, f"{shape}, or a shape that broadcasts to it", array) from None
         if array.shape[:-1] != self.leading:
             raise unexpected(name, shape, array)
         adjacent(array, name)
         if not repeats and any(stride == 0 and size > 1 for stride, size in zip(array.strides, array.shape)) and array.size:
-            raise ValueError(f"{name}: rows repeat (a stride of 0); np.ascontiguousarray makes a copy whose rows do not")
+            raise ValueError(f"{name}: expected rows that do not repeat ({COPY}), got {described(array)} with a stride of 0")
         self.tensors[field or name] = array
         self.names[field or name] = name
         return array
 
-    def dimensions(self):
-        """[(size, {name: stride})], outermost first, at most three."""
+    def dimensions(self) -> List[Tuple[int, Dict[str, int]]]:
+        """Returns [(size, {name: stride})], outermost first, at most three."""
         if 0 in self.leading:
             return [(0, {name: 0 for name in self.tensors})]
-        merged = []
+        merged: List[Tuple[int, Dict[str, int]]] = []
         for axis, size in enumerate(self.leading):
             if size == 1:
                 continue
@@ -261,12 +329,23 @@ class Rows:
                 merged.append((size, strides))
         if len(merged) > 3:
             names = ", ".join(dict.fromkeys(self.names.values()))
-            raise ValueError(f"{names}: rows of {list(self.leading)} lie in {len(merged)} dimensions, and nrg takes three: "
-                             "np.ascontiguousarray makes a copy whose dimensions are one")
+            raise ValueError(f"{names}: expected at most three dimensions of rows after merging adjacent ones ({COPY}), got {len(merged)} "
+                             f"in {[*self.leading]}")
         return merged
 
-    def fill(self, args, multiple=()):
-        """Sizes, addresses and strides into the struct. multiple: names whose field of a row counts another tensor's rows."""
+    def one_stride(self, args: Any) -> None:
+        """Sets sizes, addresses and strides of a struct whose call has no planes."""
+        dimensions = self.dimensions()
+        if len(dimensions) > 1:
+            names = ", ".join(dict.fromkeys(self.names.values()))
+            raise ValueError(f"{names}: expected rows with one common stride ({COPY}), got {len(dimensions)} dimensions of rows in {[*self.leading]}")
+        args.rows = dimensions[0][0] if dimensions else 1
+        for name, array in self.tensors.items():
+            setattr(args, name, address(array))
+            setattr(args, name + "_stride", dimensions[0][1][name] if dimensions else 0)
+
+    def fill(self, args: Any) -> None:
+        """Sets sizes, addresses and strides of a struct."""
         dimensions = self.dimensions()[::-1]
         names = ["rows", "rows2", "rows3"]
         args.rows, args.rows2, args.rows3 = 1, 1, 1
@@ -280,19 +359,29 @@ class Rows:
             setattr(args, name, address(array))
 
 
-def workspace(size):
-    """Bytes that begin at a multiple of 8, or None for none."""
+def row_stride(array: Array, name: str) -> int:
+    """Returns the stride of the rows of [rows, dim]."""
+    rows = Rows(array.shape[:-1])
+    rows.add(name, array)
+    dimensions = rows.dimensions()
+    if len(dimensions) > 1:
+        raise unexpected(name, f"rows with one common stride ({COPY})", array)
+    return dimensions[0][1][name] if dimensions else 0
+
+
+def workspace(size: int) -> Any:
+    """Returns bytes at an address that is a multiple of 8, or None for none."""
     return np.empty(math.ceil(size / 8), np.uint64) if size else None
 
 
-def options(kinds, given):
-    """Names to numbers: kinds is {field: (enum, prefix)}."""
+def options(kinds: Mapping[str, Tuple[str, str]], given: Mapping[str, Any]) -> Dict[str, int]:
+    """Converts names to numbers: kinds is {field: (enum, prefix)}."""
     return {field: enum(kind, given[field], prefix, field) for field, (kind, prefix) in kinds.items() if field in given}
 
 
-def four(array, name, repeats=False):
-    """Of [batch, heads, queries, keys] or the last of these dimensions: the sizes and the strides of the first three, and which
-    of them repeat as nrg_repeat bits. For calls where these dimensions mean something, so that none may be merged."""
+def four(array: Array, name: str, repeats: bool = False) -> Tuple[Tuple[int, ...], List[int], int]:
+    """Returns the sizes and strides of the first three of [batch, heads, queries, keys], or the last of these, and which of them repeat
+    as nrg_repeat bits. It is for calls that give each dimension a meaning, so it merges none."""
     adjacent(array, name)
     if array.ndim > 4:
         raise unexpected(name, "[batch, heads, queries, keys] or the last of these", array)
@@ -302,15 +391,14 @@ def four(array, name, repeats=False):
     for i, (size, stride) in enumerate(zip(sizes, strides)):
         if size > 1 and stride == 0 and array.size:
             if not repeats:
-                raise ValueError(f"{name}: rows repeat (a stride of 0); np.ascontiguousarray makes a copy whose rows do not")
+                raise ValueError(f"{name}: expected rows that do not repeat ({COPY}), got {described(array)} with a stride of 0")
             repeat |= 1 << (2 - i)
         strides[i] = stride if size > 1 else 0
     return sizes, strides, repeat
 
 
-def fill_four(args, name, array, argument=None, repeats=False):
-    """Address and strides of such a tensor into {name} and {name}_strides. argument: of the Python function, if that has another
-    name."""
+def fill_four(args: Any, name: str, array: Optional[Array], argument: Optional[str] = None, repeats: bool = False) -> None:
+    """Sets {name} and {name}_strides. argument: the argument of the Python function, if its name differs."""
     if array is not None:
         _, strides, _ = four(array, argument or name, repeats)
         setattr(args, name, address(array))
@@ -318,9 +406,32 @@ def fill_four(args, name, array, argument=None, repeats=False):
         of.batch, of.head, of.row = strides
 
 
-def like(value, name, x, what="x"):
-    """An array of x's shape and dtype."""
+def like(value: ArrayLike, name: str, x: Array, what: str = "x") -> Array:
+    """Returns an array of x's shape and dtype."""
     array = as_array(value, name)
     if array.shape != x.shape or array.dtype != x.dtype:
         raise unexpected(name, f"{described(x)} like {what}", array)
     return array
+
+
+def broadcast(value: ArrayLike, name: str, shape: Sequence[int]) -> Array:
+    """Returns an array, broadcast to shape; its rows are adjacent."""
+    array = adjacent(as_array(value, name), name)
+    try:
+        return np.broadcast_to(array, shape)
+    except ValueError:
+        raise unexpected(name, f"{list(shape)}, or a shape that broadcasts to it", array) from None
+
+
+def batches(tensors: Mapping[str, Optional[Array]]) -> Iterable[Tuple[Any, Dict[str, Any]]]:
+    """Splits tensors of more than four dimensions into calls of four: the dimensions before the last three become one batch if the
+    memory of all permits it, or else one call an index. Yields (index, {name: array})."""
+    given = {name: array for name, array in tensors.items() if array is not None}
+    try:
+        merged = {name: joined(array, name, 0, array.ndim - 3) for name, array in given.items()}
+    except ValueError:
+        first = next(iter(given.values()))
+        for index in np.ndindex(first.shape[:-4]):
+            yield index, {name: array[index] if name in given else None for name, array in tensors.items()}  # type: ignore[index]
+        return
+    yield None, {name: merged.get(name) for name in tensors}

@@ -1,12 +1,14 @@
 """The C library: loading, calling with threads, errors, paths."""
+from __future__ import annotations
+
 import concurrent.futures
 import contextlib
 import ctypes
-import inspect
 import operator
 import os
 import pathlib
 import threading
+from typing import Any, Callable, Iterator, List, Optional, Tuple, Type
 
 from . import _abi
 
@@ -14,22 +16,34 @@ CONSTANTS = _abi.CONSTANTS
 
 
 class Error(ValueError):
-    """What the C library refuses; nothing was written. `status` is the name of the nrg_status."""
+    """An error that the C library returned. The call wrote nothing.
 
-    def __init__(self, function, status):
+    `status` is the name of the nrg_status (nrg/base.h).
+
+    >>> try:
+    ...     nrg.rms_norm(np.ones(4, np.float32), eps=-1)
+    ... except nrg.Error as error:
+    ...     print(error.status)
+    NRG_ERR_EPS
+    """
+
+    def __init__(self, function: str, status: int) -> None:
         super().__init__(f"{function}: {text(_library.nrg_status_string(status))}")
         self._made_of = function, status
-        self.status = next((name for name in _abi.ENUMS["nrg_status"] if CONSTANTS[name] == status), str(status))
+        self.status: str = next((name for name in _abi.ENUMS["nrg_status"] if CONSTANTS[name] == status), str(status))
 
-    def __reduce__(self):
-        return type(self), self._made_of  # from another process, as multiprocessing hands errors over
-
-
-def text(string):
-    return string.decode("utf-8") if string is not None else None
+    def __reduce__(self) -> Tuple[Type[Error], Tuple[str, int]]:
+        return type(self), self._made_of  # multiprocessing pickles errors
 
 
-def _load():
+Error.__module__ = "nrg"  # the name in tracebacks
+
+
+def text(string: Optional[bytes]) -> str:
+    return string.decode("utf-8") if string is not None else ""
+
+
+def _load() -> ctypes.CDLL:
     folder = pathlib.Path(__file__).parent
     for name in ("libnrg.so", "libnrg.dylib", "nrg.dll"):
         if (folder / name).exists():
@@ -41,7 +55,7 @@ def _load():
         try:
             pointer = getattr(library, function)
         except AttributeError:
-            continue  # a family that this build leaves out; who calls it is told so by function()
+            continue  # this build excludes the family; function() reports it
         pointer.restype = result
         pointer.argtypes = [kind for _, kind in arguments]
     return library
@@ -50,16 +64,16 @@ def _load():
 _library = _load()
 
 
-def function(name):
+def function(name: str) -> Callable[..., Any]:
     try:
-        return getattr(_library, name)
+        return getattr(_library, name)  # type: ignore[no-any-return]
     except AttributeError:
-        raise NotImplementedError(f"this build of the library has no {name}") from None
+        raise NotImplementedError(f"{name}: this build of the library excludes it (NRG_FAMILIES)") from None
 
 
-def struct(name, **fields):
-    """A struct of the ABI with its size, these fields, and in the others what the C constructors set. A field that it does not
-    have is an error, and None leaves one at its default."""
+def struct(name: str, **fields: Any) -> Any:
+    """Returns a struct of the ABI with its size, these fields, and the defaults of the C constructors in the others. An unknown field
+    is an error. None leaves a field at its default."""
     made = _abi.STRUCTS[name]()
     if made._fields_[0][0] == "size":
         made.size = ctypes.sizeof(made)
@@ -70,8 +84,8 @@ def struct(name, **fields):
     return made
 
 
-def put(made, **fields):
-    """Fields into a struct; None leaves one as it is. What a field cannot hold is an error, where ctypes would cut it off."""
+def put(made: ctypes.Structure, **fields: Any) -> None:
+    """Sets fields of a struct; None leaves one as it is. A value out of a field's range is an error; ctypes would cut it off."""
     for field, value in fields.items():
         if not hasattr(type(made), field):
             raise TypeError(f"{type(made).__name__} has no field {field}")
@@ -81,14 +95,14 @@ def put(made, **fields):
             value = operator.index(value)
             setattr(made, field, value)
             if (getattr(made, field) or 0) != value:
-                raise ValueError(f"{field} is {value}, which is out of range")
+                raise ValueError(f"{field}: expected an integer in the range of the C type, got {value}")
         else:
             setattr(made, field, value)
 
 
-def enum(kind, value, prefix, name):
-    """The number of a name, as in enum("nrg_gate", "post", "NRG_GATE_", "gate_mode"); None: 0. A ValueError for the argument `name`
-    lists the names otherwise."""
+def enum(kind: str, value: Optional[str], prefix: str, name: str) -> int:
+    """Returns the number of a name, as in enum("nrg_gate", "post", "NRG_GATE_", "gate_mode"); None: 0. An unknown name is a ValueError for
+    the argument `name`, which lists the names."""
     if value is None:
         return 0
     if prefix + str(value).upper() not in _abi.ENUMS[kind]:
@@ -97,37 +111,27 @@ def enum(kind, value, prefix, name):
     return CONSTANTS[prefix + str(value).upper()]
 
 
-def with_options(of, options):
-    """The signature of a function whose **given are these options, for help() and editors."""
-    signature = inspect.signature(of)
-    parameters = {name: parameter for name, parameter in signature.parameters.items() if parameter.kind != parameter.VAR_KEYWORD}
-    for name, default in options.items():
-        parameters[name] = (parameters[name].replace(default=default) if name in parameters else
-                            inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default))
-    return signature.replace(parameters=list(parameters.values()))
-
-
 # ---- threads ----
 
 MOST_THREADS = 1024  # each is a thread of the system, and every share an object of Python's
 _pool_lock = threading.Lock()
-_pool = None
+_pool: Optional[concurrent.futures.ThreadPoolExecutor] = None
 _pool_size = 0
 
 
-def _workers(count):
-    """A pool of at least so many; called with the lock held."""
+def _workers(count: int) -> concurrent.futures.ThreadPoolExecutor:
+    """Returns a pool of at least `count` threads. The caller holds the lock."""
     global _pool, _pool_size
-    if _pool_size < count:
+    if _pool is None or _pool_size < count:
         if _pool is not None:
-            _pool.shutdown(wait=False)  # what was handed to it is still done
+            _pool.shutdown(wait=False)  # submitted shares still run
         _pool, _pool_size = concurrent.futures.ThreadPoolExecutor(count, "nrg"), count
     return _pool
 
 
-def _wait(shares):
-    """Until all shares are done, whatever arrives meanwhile: they work on memory that the caller lets go of afterwards."""
-    interrupt = None
+def _wait(shares: List[concurrent.futures.Future[Any]]) -> None:
+    """Waits for all shares, even after an interrupt: they use memory that the caller frees afterwards."""
+    interrupt: Optional[KeyboardInterrupt] = None
     while not all(share.done() for share in shares):
         try:
             concurrent.futures.wait(shares)
@@ -137,8 +141,8 @@ def _wait(shares):
         raise interrupt
 
 
-def _forget_workers():
-    """A child of fork() has none of its parent's threads."""
+def _forget_workers() -> None:
+    """Resets the pool: a child of fork() has no threads of its parent."""
     global _pool, _pool_size, _pool_lock
     _pool, _pool_size, _pool_lock = None, 0, threading.Lock()
 
@@ -147,33 +151,33 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_forget_workers)
 
 
-def _pointers(arguments):
+def _pointers(arguments: Tuple[Any, ...]) -> List[Any]:
     return [ctypes.byref(argument) if isinstance(argument, ctypes.Structure) else argument for argument in arguments]
 
 
-def call(name, *arguments):
-    """A function that returns a status, without shares."""
+def call(name: str, *arguments: Any) -> None:
+    """Calls a function that returns a status and takes no share."""
     status = function(name)(*_pointers(arguments))
     if status:
         raise Error(name, status)
 
 
-def share(name, *arguments, threads=1):
-    """A function whose last arguments are (ith, nth): share 0 here, the others by threads of a pool. ctypes lets go of the GIL
-    meanwhile. Structs are not changed while this runs, and what they point to is held by the caller."""
+def share(name: str, *arguments: Any, threads: int = 1) -> None:
+    """Calls a function whose last arguments are (ith, nth): share 0 here, the others in threads of a pool. ctypes releases the GIL.
+    The caller keeps the memory that the structs point to."""
     threads = operator.index(threads)
     if not 1 <= threads <= MOST_THREADS:
         raise ValueError(f"threads: expected 1 to {MOST_THREADS}, got {threads}")
-    pointer, arguments = function(name), _pointers(arguments)
+    pointer, given = function(name), _pointers(arguments)
     if threads == 1:
-        status = pointer(*arguments, 0, 1)
+        status = pointer(*given, 0, 1)
     else:
-        others = []
+        others: List[concurrent.futures.Future[Any]] = []
         try:
             with _pool_lock:
                 for ith in range(1, threads):
-                    others.append(_workers(threads - 1).submit(pointer, *arguments, ith, threads))
-            status = pointer(*arguments, 0, threads)
+                    others.append(_workers(threads - 1).submit(pointer, *given, ith, threads))
+            status = pointer(*given, 0, threads)
         finally:
             _wait(others)
         for other in others:
@@ -184,41 +188,75 @@ def share(name, *arguments, threads=1):
 
 # ---- what runs ----
 
-def version():
-    """The version of the C library: "0.3.0"."""
+def version() -> str:
+    """Returns the version of the C library.
+
+    >>> nrg.version() == nrg.__version__
+    True
+    """
     return text(_library.nrg_version())
 
 
-def numbers_version():
-    """The version of the numbers: another one wherever a call gives another bit than before (docs/reproducibility.md)."""
-    return _library.nrg_numbers_version()
+def numbers_version() -> int:
+    """Returns the version of the results. It increases when a released function returns a different bit for the same input.
+
+    >>> nrg.numbers_version()
+    1
+    """
+    return int(_library.nrg_numbers_version())
 
 
-def isa():
-    """The path that calls go through now: "scalar", "generic", "avx2", "avx512" or "neon"."""
+def isa() -> str:
+    """Returns the active path: "scalar", "generic", "avx2", "avx512" or "neon".
+
+    >>> nrg.isa() in nrg.isas()
+    True
+    """
     return text(_library.nrg_isa_name(_library.nrg_isa_active()))
 
 
-def isas():
-    """The paths that this machine can run."""
+def isas() -> List[str]:
+    """Returns the paths that this machine can run.
+
+    >>> nrg.isas()[0]
+    'scalar'
+    """
     return [text(_library.nrg_isa_name(i)) for i in range(len(_abi.ENUMS["nrg_isa"])) if _library.nrg_isa_supported(i)]
 
 
-def isa_reason():
-    """Why the active path is the active one, as a sentence."""
+def isa_reason() -> str:
+    """Returns the reason for the active path, as a sentence.
+
+    >>> len(nrg.isa_reason()) > 10
+    True
+    """
     return text(_library.nrg_isa_reason())
 
 
-def set_isa(name):
-    """Sends the calls of this process through another path from now on. The bits are the same on all."""
+def set_isa(name: str) -> None:
+    """Selects the path of all further calls of this process. Results are bit-identical on every path.
+
+    Parameters:
+    - name: one of nrg.isas().
+
+    >>> nrg.set_isa(nrg.isa())
+    """
     path = ctypes.c_int()
     call("nrg_isa_from_name", name.encode("utf-8"), ctypes.addressof(path))
     call("nrg_isa_set", path.value)
 
 
 @contextlib.contextmanager
-def use_isa(name):
-    """`with nrg.use_isa("scalar"):` another path inside of it. For the whole process, other threads included."""
+def use_isa(name: str) -> Iterator[None]:
+    """Selects a path inside a `with` block, for all threads of this process.
+
+    Parameters:
+    - name: one of nrg.isas().
+
+    >>> with nrg.use_isa("scalar"):
+    ...     nrg.isa()
+    'scalar'
+    """
     before = isa()
     set_isa(name)
     try:
@@ -227,8 +265,12 @@ def use_isa(name):
         set_isa(before)
 
 
-def fp_environment():
-    """A sentence on this thread's floating-point environment, or None where all that nrg promises holds: some modules switch
-    on flushing of subnormals to zero (-ffast-math) for the whole process."""
+def fp_environment() -> Optional[str]:
+    """Returns None if this thread's floating-point environment keeps nrg's results bit-identical, or a sentence about what differs.
+
+    Some modules flush subnormals to zero for the whole process (-ffast-math).
+
+    >>> nrg.fp_environment()
+    """
     environment = _library.nrg_fp_environment()
     return text(_library.nrg_fp_environment_string(environment)) if environment else None

@@ -1,41 +1,48 @@
-"""What bytes with scales look like (nrg/quantize.h): shapes, and the fields packed and scales of the structs that write them."""
+"""Quantized rows (nrg/quantize.h): shapes, and the fields packed and scales of the structs that write them."""
+from __future__ import annotations
+
+from typing import Any, List, Optional, Sequence, Tuple
+
 import numpy as np
 
 from . import _arrays as arrays
 from ._library import CONSTANTS, enum, function
+from ._types import Array
+
+Shapes = Tuple[Tuple[int, ...], Optional[Tuple[int, ...]]]
 
 
-def number(name):
+def number(name: str) -> int:
     value = enum("nrg_quant_format", name, "NRG_QUANT_", "format")
     if value == CONSTANTS["NRG_QUANT_NONE"]:
-        raise ValueError(f"format: expected one that has bytes, got {name!r}")
+        raise ValueError(f"format: expected a format of bytes, got {name!r}")
     return value
 
 
-def is_int8(number):
-    """Whether scales are a tensor beside the bytes."""
+def is_int8(number: int) -> bool:
+    """Whether scales are a tensor in addition to the bytes."""
     return bool(function("nrg_quant_has_scales")(number))
 
 
-def rows_together(number):
-    return function("nrg_quant_rows")(number)
+def rows_together(number: int) -> int:
+    return int(function("nrg_quant_rows")(number))
 
 
-def block(number):
-    """Elements of a block, 0 for a whole row."""
-    return function("nrg_quant_block")(number)
+def block(number: int) -> int:
+    """Elements of a block, 0 for a full row."""
+    return int(function("nrg_quant_block")(number))
 
 
-def row_bytes(number, dim):
-    return function("nrg_quant_bytes")(number, dim)
+def row_bytes(number: int, dim: int) -> int:
+    return int(function("nrg_quant_bytes")(number, dim))
 
 
-def row_scales(number, dim):
-    return function("nrg_quant_scales")(number, dim)
+def row_scales(number: int, dim: int) -> int:
+    return int(function("nrg_quant_scales")(number, dim))
 
 
-def shapes(number, leading, dim, name="x"):
-    """The shapes of the bytes and of scales, the latter None where the bytes have them. name: of the argument whose rows these are."""
+def shapes(number: int, leading: Tuple[int, ...], dim: int, name: str = "x") -> Shapes:
+    """Returns the shapes of the bytes and of the scales, None if the bytes contain them. name: the argument with these rows."""
     together = rows_together(number)
     if together > 1:
         if not leading or leading[-1] % together:
@@ -48,8 +55,9 @@ def shapes(number, leading, dim, name="x"):
     return packed, leading + (row_scales(number, dim),) if is_int8(number) else None
 
 
-def fill(args, format, rounding, leading, dim, packed=None, scales=None, name="x", options=None):
-    """New bytes (and scales), or those given, into a struct that writes them, dense. options: the struct with the format, if another."""
+def fill(args: Any, format: str, rounding: Optional[str], leading: Sequence[int], dim: int, packed: Any = None, scales: Any = None,
+         name: str = "x", options: Any = None) -> List[Array]:
+    """Sets dense bytes (and scales), new or given, in a struct that writes them. options: the struct with the format, if it differs."""
     options = args if options is None else options
     options.format = number(format)
     options.rounding = enum("nrg_quant_rounding", rounding, "NRG_QUANT_ROUND_", "rounding")
@@ -62,7 +70,7 @@ def fill(args, format, rounding, leading, dim, packed=None, scales=None, name="x
         raise arrays.unexpected("out", f"one array, since the bytes of {format} contain the scales", scales)
     for array in results:
         if not array.flags.c_contiguous:
-            raise arrays.unexpected("out", "elements without gaps", array)
+            raise arrays.unexpected("out", f"adjacent elements ({arrays.COPY})", array)
     args.packed = arrays.address(packed)
     args.scales = arrays.address(results[1]) if scales_shape else None
     return results

@@ -1,44 +1,74 @@
-"""Softmax with what attention puts in front of it, and cross-entropy (nrg/softmax.h, nrg/cross_entropy.h)."""
+"""Softmax with the options of attention, and cross-entropy (nrg/softmax.h, nrg/cross_entropy.h)."""
+from __future__ import annotations
+
+import math
+from typing import Any, Dict, Literal, Optional, Tuple, Union, overload
+
 import numpy as np
 
 from . import _arrays as arrays
 from ._library import enum, share, struct
+from ._types import Array, ArrayLike, DType, F32Array, F64Array, Reduction, Store
 
 
-def _seen(x, name, dtype):
-    x = arrays.as_array(x, name)
+def _sizes(x: Array, name: str, dtype: DType) -> Dict[str, int]:
     (batch, heads, queries), _, _ = arrays.four(x, name)
-    return x, {"batch": batch, "heads": heads, "queries": queries, "keys": x.shape[-1], "dtype": arrays.number(x, name, dtype)}
+    return {"batch": batch, "heads": heads, "queries": queries, "keys": x.shape[-1], "dtype": arrays.number(x, name, dtype)}
 
 
-def softmax(x, *, mask=None, scale=None, cap=None, causal=False, first_position=None, window=None, diagonals=None, slopes=None, sinks=None,
-            log=False, store="auto", out=None, dtype=None, threads=1):
-    """softmax(cap(x · scale) + bias + slope · mask) over the last dimension.
+def softmax(x: ArrayLike, dim: Optional[int] = None, *, axis: Optional[int] = None, mask: Optional[ArrayLike] = None,
+            scale: Optional[float] = None, cap: Optional[float] = None, causal: bool = False, first_position: Optional[int] = None,
+            window: Optional[int] = None, diagonals: Optional[ArrayLike] = None, slopes: Optional[ArrayLike] = None,
+            sinks: Optional[ArrayLike] = None, log: bool = False, store: Store = "auto", out: Optional[Array] = None, dtype: DType = None,
+            threads: int = 1) -> Array:
+    """Applies softmax to each row: softmax(cap(x · scale) + bias + slope · mask). As torch.nn.functional.softmax over the last dimension.
 
-    x             [batch, heads, queries, keys], or the last of these: [rows, classes], [heads, queries, keys]
-    mask          of float32, float16 or bf16, added; repeats to x
-    scale, cap    None: none; cap(v) = cap · tanh(v/cap)
-    causal        query i sees keys up to first_position + i; None: keys - queries
-    window        only so many of the last keys; None: all
-    diagonals     float32 [heads, queries + keys - 1]: biases by distance, of t5_diagonals or alibi_diagonals
-    slopes, sinks   float32 [heads]: factors of the mask, and logits that are in the sum and nowhere else
-    log           log-softmax
-    out           may be x
+    Parameters:
+    - x: [..., batch, heads, queries, keys], or the last of these: [rows, classes], [heads, queries, keys].
+    - dim, axis: the last dimension, as PyTorch and NumPy name it.
+    - mask: float32, float16 or bf16, added to the scores; may broadcast.
+    - scale: multiplies each score. None: 1.
+    - cap: cap · tanh(score / cap) replaces a score. None: no cap.
+    - causal: query i reads keys up to first_position + i.
+    - first_position: the position of query 0. None: keys - queries.
+    - window: the number of last keys that a query reads. None: all.
+    - diagonals: float32 [heads, queries + keys - 1], biases by distance from t5_diagonals or alibi_diagonals.
+    - slopes: float32 [heads], which multiply the mask.
+    - sinks: float32 [heads], logits that only the sum includes.
+    - log: True returns log-softmax.
+    - store: "auto", "keep" or "stream", a hint for the cache.
+    - out: the array for the result. It may be x.
 
-    Returns an array like x. What a query does not see is 0; so is a row in which nothing is seen.
+    Returns an array like x. A key that a query does not read has 0, as has a row without keys.
+
+    >>> nrg.softmax(np.array([[0, 0, 0], [0, 0, 0]], np.float32), causal=True).round(4)
+    array([[0.5   , 0.5   , 0.    ],
+           [0.3333, 0.3333, 0.3333]], dtype=float32)
     """
-    x, sizes = _seen(x, "x", dtype)
-    heads, columns = sizes["heads"], max(sizes["queries"] + sizes["keys"] - 1, 0)
+    x = arrays.as_array(x, "x")
+    if x.ndim == 0:
+        raise arrays.unexpected("x", "rows of elements [..., dim]", x)
+    arrays.last_axis(x, "x", dim, axis)
     o = arrays.output(out, "out", x.shape, x.dtype)
-    args = struct("nrg_softmax_args", scale=scale, cap=cap, causal=int(bool(causal)), first_position=first_position, window=window,
-                  log=int(bool(log)), store=enum("nrg_store", store, "NRG_STORE_", "store"), **sizes)
+    mask_dtype = None
     if mask is not None:
         mask = arrays.as_array(mask, "mask")
-        args.mask_dtype = arrays.kind_of(mask, "mask", dtype)
-        try:
-            mask = np.broadcast_to(arrays.adjacent(mask, "mask"), x.shape)
-        except ValueError:
-            raise arrays.unexpected("mask", f"{list(x.shape)}, or what repeats to that", mask) from None
+        mask_dtype = arrays.kind_of(mask, "mask", dtype)
+        mask = arrays.broadcast(mask, "mask", x.shape)
+    given = {"x": x, "o": o, "mask": mask}
+    options = {"mask_dtype": mask_dtype, "scale": scale, "cap": cap, "causal": int(bool(causal)), "first_position": first_position, "window": window,
+               "log": int(bool(log)), "store": enum("nrg_store", store, "NRG_STORE_", "store")}
+    for _, tensors in [(None, given)] if x.ndim <= 4 else arrays.batches(given):
+        _softmax(tensors, options, diagonals, slopes, sinks, dtype, threads)
+    return o
+
+
+def _softmax(tensors: Dict[str, Any], options: Dict[str, Any], diagonals: Any, slopes: Any, sinks: Any, dtype: DType, threads: int) -> None:
+    x, mask = tensors["x"], tensors["mask"]
+    sizes = _sizes(x, "x", dtype)
+    heads, columns = sizes["heads"], max(sizes["queries"] + sizes["keys"] - 1, 0)
+    args = struct("nrg_softmax_args", **options, **sizes)
+    if mask is not None:
         args.mask_repeat = arrays.four(mask, "mask", True)[2]
         arrays.fill_four(args, "mask", mask, repeats=True)
     diagonals = arrays.dense(diagonals, "diagonals", (heads, columns), np.float32)
@@ -46,107 +76,199 @@ def softmax(x, *, mask=None, scale=None, cap=None, causal=False, first_position=
     sinks = arrays.dense(sinks, "sinks", (heads,), np.float32)
     args.diagonals, args.slopes, args.sinks = (arrays.address(array) for array in (diagonals, slopes, sinks))
     arrays.fill_four(args, "x", x)
-    arrays.fill_four(args, "o", o, "out")
+    arrays.fill_four(args, "o", tensors["o"], "out")
     share("nrg_softmax_forward", args, threads=threads)
-    return o
 
 
-def log_softmax(x, **given):
-    """softmax(x, log=True): t - log Σ e^t. Of what is not seen -infinity.
+def log_softmax(x: ArrayLike, dim: Optional[int] = None, *, axis: Optional[int] = None, mask: Optional[ArrayLike] = None,
+                scale: Optional[float] = None, cap: Optional[float] = None, causal: bool = False, first_position: Optional[int] = None,
+                window: Optional[int] = None, diagonals: Optional[ArrayLike] = None, slopes: Optional[ArrayLike] = None,
+                sinks: Optional[ArrayLike] = None, store: Store = "auto", out: Optional[Array] = None, dtype: DType = None,
+                threads: int = 1) -> Array:
+    """Applies log-softmax to each row, as softmax(x, log=True): t - ln Σ e^t. As torch.nn.functional.log_softmax over the last dimension.
 
-    x [..., keys]  ->  [..., keys]; all options of softmax()
+    Parameters:
+    - x: [..., keys].
+    - options: as in softmax().
+
+    Returns an array like x. A key that a query does not read has -inf.
+
+    >>> nrg.log_softmax(np.zeros((1, 2), np.float32)).round(4)
+    array([[-0.6931, -0.6931]], dtype=float32)
     """
-    return softmax(x, log=True, **given)
+    return softmax(x, dim, axis=axis, mask=mask, scale=scale, cap=cap, causal=causal, first_position=first_position, window=window,
+                   diagonals=diagonals, slopes=slopes, sinks=sinks, log=True, store=store, out=out, dtype=dtype, threads=threads)
 
 
-def softmax_backward(d_o, o, *, x=None, scale=None, cap=None, causal=False, first_position=None, window=None, log=False, store="auto", out=None,
-                     dtype=None, threads=1):
-    """The gradient of x, for what softmax() was called with.
+def softmax_backward(d_o: ArrayLike, o: ArrayLike, dim: Optional[int] = None, *, axis: Optional[int] = None, x: Optional[ArrayLike] = None,
+                     scale: Optional[float] = None, cap: Optional[float] = None, causal: bool = False, first_position: Optional[int] = None,
+                     window: Optional[int] = None, log: bool = False, store: Store = "auto", out: Optional[Array] = None,
+                     dtype: DType = None, threads: int = 1) -> Array:
+    """Returns the gradient of softmax(), called with the same options.
 
-    d_o, o  [batch, heads, queries, keys] or the last of these: the gradient of the result, and the result
-    x       as in the forward pass, with a cap only
-    out     may be o, d_o or x
+    Parameters:
+    - d_o, o: [..., batch, heads, queries, keys], or the last of these: the gradient of the result, and the result.
+    - x: the input of softmax(). Only calls with a cap read it.
+    - dim, axis, scale, cap, causal, first_position, window, log, store: as in softmax().
+    - out: the array for the result. It may be o, d_o or x.
 
     Returns an array like o.
+
+    >>> o = nrg.softmax(np.zeros((1, 2), np.float32))
+    >>> nrg.softmax_backward(np.array([[1, 0]], np.float32), o)
+    array([[ 0.25, -0.25]], dtype=float32)
     """
-    o, sizes = _seen(o, "o", dtype)
-    d_o = arrays.like(d_o, "d_o", o, "o")
-    x = None if x is None else arrays.like(x, "x", o, "o")
-    dx = arrays.output(out, "out", o.shape, o.dtype)
-    args = struct("nrg_softmax_backward_args", scale=scale, cap=cap, causal=int(bool(causal)), first_position=first_position, window=window,
-                  log=int(bool(log)), store=enum("nrg_store", store, "NRG_STORE_", "store"), **sizes)
-    for name, array in (("o", o), ("d_o", d_o), ("x", x)):
-        arrays.fill_four(args, name, array)
-    arrays.fill_four(args, "dx", dx, "out")
-    share("nrg_softmax_backward", args, threads=threads)
-    return dx
+    o = arrays.as_array(o, "o")
+    if o.ndim == 0:
+        raise arrays.unexpected("o", "rows of elements [..., dim]", o)
+    arrays.last_axis(o, "o", dim, axis)
+    given = {"o": o, "d_o": arrays.like(d_o, "d_o", o, "o"), "x": None if x is None else arrays.like(x, "x", o, "o"),
+             "dx": arrays.output(out, "out", o.shape, o.dtype)}
+    options = {"scale": scale, "cap": cap, "causal": int(bool(causal)), "first_position": first_position, "window": window,
+               "log": int(bool(log)), "store": enum("nrg_store", store, "NRG_STORE_", "store")}
+    for _, tensors in [(None, given)] if o.ndim <= 4 else arrays.batches(given):
+        args = struct("nrg_softmax_backward_args", **options, **_sizes(tensors["o"], "o", dtype))
+        for name in ("o", "d_o", "x"):
+            arrays.fill_four(args, name, tensors[name])
+        arrays.fill_four(args, "dx", tensors["dx"], "out")
+        share("nrg_softmax_backward", args, threads=threads)
+    return given["dx"]  # type: ignore[return-value]
 
 
-def log_softmax_backward(d_o, o, **given):
-    """softmax_backward(d_o, o, log=True): o is the result of log_softmax().
+def log_softmax_backward(d_o: ArrayLike, o: ArrayLike, dim: Optional[int] = None, *, axis: Optional[int] = None,
+                         x: Optional[ArrayLike] = None, scale: Optional[float] = None, cap: Optional[float] = None, causal: bool = False,
+                         first_position: Optional[int] = None, window: Optional[int] = None, store: Store = "auto",
+                         out: Optional[Array] = None, dtype: DType = None, threads: int = 1) -> Array:
+    """Returns the gradient of log_softmax(), called with the same options.
 
-    d_o, o [..., keys]  ->  [..., keys]
+    Parameters:
+    - d_o, o: [..., keys]: the gradient of the result, and the result.
+    - options: as in softmax_backward().
+
+    Returns an array like o.
+
+    >>> o = nrg.log_softmax(np.zeros((1, 2), np.float32))
+    >>> nrg.log_softmax_backward(np.array([[1, 0]], np.float32), o)
+    array([[ 0.5, -0.5]], dtype=float32)
     """
-    return softmax_backward(d_o, o, log=True, **given)
+    return softmax_backward(d_o, o, dim, axis=axis, x=x, scale=scale, cap=cap, causal=causal, first_position=first_position, window=window,
+                            log=True, store=store, out=out, dtype=dtype, threads=threads)
 
 
-def _logits(x, ids, ignore_index, dtype):
+def _logits(x: ArrayLike, target: ArrayLike, ignore_index: int, dtype: DType) -> Tuple[Array, Array, Any, arrays.Rows]:
     x = arrays.adjacent(arrays.as_array(x, "x"), "x")
-    if x.shape[-1] == 0:
+    if x.shape[-1] == 0 and x.shape[:-1] != (0,) * (x.ndim - 1):
         raise arrays.unexpected("x", "[..., classes] with one class or more", x)
-    ids = arrays.integers(ids, "ids", x.shape[:-1], optional=False)
-    args = struct("nrg_cross_entropy_args", classes=x.shape[-1], dtype=arrays.number(x, "x", dtype), ignore_index=ignore_index,
-                  ids=arrays.address(ids))
+    target = arrays.integers(target, "target", x.shape[:-1], optional=False)
+    args = struct("nrg_cross_entropy_args", classes=x.shape[-1] or 1, dtype=arrays.number(x, "x", dtype), ignore_index=ignore_index,
+                  ids=arrays.address(target))
     rows = arrays.Rows(x.shape[:-1])
     rows.add("x", x)
-    return x, ids, args, rows
+    return x, np.asarray(target), args, rows
 
 
-def _fill(args, rows):
-    """Rows of one stride: this call has no planes."""
-    dimensions = rows.dimensions()
-    if len(dimensions) > 1:
-        raise ValueError(f"{', '.join(rows.names.values())}: rows are not at one distance from each other; np.ascontiguousarray makes a "
-                         "copy whose rows are")
-    args.rows = dimensions[0][0] if dimensions else 1
-    for name, array in rows.tensors.items():
-        setattr(args, name, arrays.address(array))
-        setattr(args, name + "_stride", dimensions[0][1][name] if dimensions else 0)
+def _checked(reduction: str) -> None:
+    if reduction not in ("mean", "sum", "none"):
+        raise arrays.unexpected("reduction", "'mean', 'sum' or 'none'", reduction)
 
 
-def cross_entropy(x, ids, *, ignore_index=-100, dtype=None, threads=1):
-    """log Σ e^x - x[id], of every row.
+@overload
+def cross_entropy(x: ArrayLike, target: ArrayLike, *, ignore_index: int = -100, reduction: Literal["mean", "sum"] = "mean",
+                  stats: Literal[False] = False, dtype: DType = None, threads: int = 1) -> np.float32:
+    ...
 
-    x    [..., classes] logits
-    ids  integers [...]; rows of ignore_index, which may be a class, have a loss of 0
 
-    Returns (loss float32 [...], m float32 [...], others float64 [...]): m is the largest logit, others the sum of e^x over the
-    other classes, divided by a power of 2 or by e^m. cross_entropy_backward() takes both.
+@overload
+def cross_entropy(x: ArrayLike, target: ArrayLike, *, ignore_index: int = -100, reduction: Literal["none"],
+                  stats: Literal[False] = False, dtype: DType = None, threads: int = 1) -> F32Array:
+    ...
+
+
+@overload
+def cross_entropy(x: ArrayLike, target: ArrayLike, *, ignore_index: int = -100, reduction: Literal["mean", "sum"] = "mean",
+                  stats: Literal[True], dtype: DType = None, threads: int = 1) -> Tuple[np.float32, F32Array, F64Array]:
+    ...
+
+
+@overload
+def cross_entropy(x: ArrayLike, target: ArrayLike, *, ignore_index: int = -100, reduction: Literal["none"], stats: Literal[True],
+                  dtype: DType = None, threads: int = 1) -> Tuple[F32Array, F32Array, F64Array]:
+    ...
+
+
+def cross_entropy(x: ArrayLike, target: ArrayLike, *, ignore_index: int = -100, reduction: Reduction = "mean", stats: bool = False,
+                  dtype: DType = None, threads: int = 1) -> Any:
+    """Returns the cross-entropy loss: ln Σ e^x - x[target] for each row. As torch.nn.functional.cross_entropy, with classes last.
+
+    Parameters:
+    - x: [..., classes], logits. PyTorch has classes in dimension 1: np.ascontiguousarray(np.moveaxis(x, 1, -1)).
+    - target: integers [...], the class of each row.
+    - ignore_index: a target with loss 0, which "mean" does not count. It may be a class.
+    - reduction: "mean" and "sum" return one number, "none" the loss of each row.
+    - stats: True also returns m and others, which cross_entropy_backward() takes. m is the largest logit of each row. others is the
+      sum of e^x over the other classes, divided by a power of 2 or by e^m.
+
+    Returns the loss, float32, or (loss, m float32 [...], others float64 [...]). "mean" of no rows is NaN, as in PyTorch.
+
+    >>> x = np.array([[0, 0], [0, 2]], np.float32)
+    >>> print(nrg.cross_entropy(x, [0, 1]).round(4))
+    0.41
+    >>> nrg.cross_entropy(x, [0, 1], reduction="none").round(4)
+    array([0.6931, 0.1269], dtype=float32)
     """
-    x, ids, args, rows = _logits(x, ids, ignore_index, dtype)
-    _fill(args, rows)
-    loss, m, others = (np.empty(x.shape[:-1], kind) for kind in (np.float32, np.float32, np.float64))
+    _checked(reduction)
+    x, target, args, rows = _logits(x, target, ignore_index, dtype)
+    rows.one_stride(args)
+    loss, m, others = np.empty(x.shape[:-1], np.float32), np.empty(x.shape[:-1], np.float32), np.empty(x.shape[:-1], np.float64)
     args.loss, args.m, args.others = arrays.address(loss), arrays.address(m), arrays.address(others)
     share("nrg_cross_entropy_forward", args, threads=threads)
-    return loss, m, others
+    result: Any = loss
+    if reduction != "none":
+        kept = int((target != ignore_index).sum())
+        total = _sum(loss)
+        result = np.float32(total if reduction == "sum" else total / kept if kept else math.nan)
+    return (result, m, others) if stats else result
 
 
-def cross_entropy_backward(d_loss, x, ids, m, others, *, ignore_index=-100, out=None, dtype=None, threads=1):
-    """(softmax(x) - onehot(id)) · d_loss, of every row.
+def _sum(values: Array) -> float:
+    """The correctly rounded sum, which is bit-identical on every CPU. np.sum adds in an order that depends on the CPU."""
+    try:
+        return math.fsum(values.ravel().tolist())
+    except (OverflowError, ValueError):  # +inf and -inf
+        return float(values.sum(dtype=np.float64))
 
-    d_loss     float32 [...]; of a mean over the rows 1/rows
-    x, ids     as in cross_entropy()
-    m, others  what cross_entropy() has returned
-    out        [..., classes]; it may be x
+
+def cross_entropy_backward(d_loss: Union[ArrayLike, float], x: ArrayLike, target: ArrayLike, m: ArrayLike, others: ArrayLike, *,
+                           ignore_index: int = -100, reduction: Reduction = "mean", out: Optional[Array] = None, dtype: DType = None,
+                           threads: int = 1) -> Array:
+    """Returns the gradient of cross_entropy(), called with the same arguments: (softmax(x) - onehot(target)) · d_loss for each row.
+
+    Parameters:
+    - d_loss: the gradient of the loss: a number, or with reduction "none" float32 [...].
+    - x, target, ignore_index, reduction: as in cross_entropy().
+    - m, others: the results of cross_entropy() with stats=True.
+    - out: the array for the result, [..., classes]. It may be x.
 
     Returns an array like x.
+
+    >>> x = np.array([[0, 0]], np.float32)
+    >>> loss, m, others = nrg.cross_entropy(x, [0], stats=True)
+    >>> nrg.cross_entropy_backward(1.0, x, [0], m, others)
+    array([[-0.5,  0.5]], dtype=float32)
     """
-    x, ids, args, rows = _logits(x, ids, ignore_index, dtype)
+    _checked(reduction)
+    x, target, args, rows = _logits(x, target, ignore_index, dtype)
     dx = rows.add("out", arrays.output(out, "out", x.shape, x.dtype), field="dx")
-    _fill(args, rows)
-    d_loss = arrays.dense(d_loss, "d_loss", x.shape[:-1], np.float32, optional=False)
+    rows.one_stride(args)
+    if reduction == "none":
+        d_loss = arrays.dense(d_loss, "d_loss", x.shape[:-1], np.float32, optional=False)
+    else:
+        if np.ndim(d_loss):
+            raise arrays.unexpected("d_loss", f"a number, since reduction is {reduction!r}", d_loss)
+        kept = int((target != ignore_index).sum()) if reduction == "mean" else 1
+        d_loss = np.full(x.shape[:-1], np.float32(float(d_loss) / max(kept, 1)), np.float32)  # type: ignore[arg-type]
     m = arrays.dense(m, "m", x.shape[:-1], np.float32, optional=False)
     others = arrays.dense(others, "others", x.shape[:-1], np.float64, optional=False)
     args.d_loss, args.m_in, args.others_in = arrays.address(d_loss), arrays.address(m), arrays.address(others)
     share("nrg_cross_entropy_backward", args, threads=threads)
-    return dx
+    return dx  # type: ignore[no-any-return]

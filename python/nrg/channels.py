@@ -1,31 +1,40 @@
 """Batch, group and instance norm (nrg/channel_norm.h, nrg/channel_norm_backward.h)."""
+from __future__ import annotations
+
 import ctypes
-from typing import NamedTuple, Optional
+from typing import Any, Literal, NamedTuple, Optional, Tuple, overload
 
 import numpy as np
 
 from . import _arrays as arrays
 from ._abi import STRUCTS
 from ._library import enum, share, struct
+from ._types import Accuracy, Activation, Array, ArrayLike, DType, F32Array, Layout
 from .norms import reduce
 
-# What a set was normalized with, in double: nrg_channel_statistics as a structured dtype.
-STATISTICS = np.dtype([(name, np.float64) for name, _ in STRUCTS["nrg_channel_statistics"]._fields_])
+# nrg_channel_statistics as a structured dtype: the mean, variance, … of a set, in double precision.
+STATISTICS: np.dtype[Any] = np.dtype([(name, np.float64) for name, *_ in STRUCTS["nrg_channel_statistics"]._fields_])
 assert STATISTICS.itemsize == ctypes.sizeof(STRUCTS["nrg_channel_statistics"])
 
 
 class ChannelGradients(NamedTuple):
-    """dx [n, c, …]; of a residual like it; dweight and dbias float32 [c]; None for what was not given."""
-    dx: np.ndarray
-    dresidual: Optional[np.ndarray]
-    dweight: Optional[np.ndarray]
-    dbias: Optional[np.ndarray]
+    """The gradients of a channel norm: dx and dresidual like x, dweight and dbias float32 [c]. None for an operand that was not given.
+
+    >>> x = np.ones((1, 2, 3), np.float32)
+    >>> nrg.group_norm_backward(x, x, 1).dweight is None
+    True
+    """
+    dx: Array
+    dresidual: Optional[Array]
+    dweight: Optional[F32Array]
+    dbias: Optional[F32Array]
 
 
 class _Operands:
     """Tensors [n, c, …] or, with layout "nhwc", [n, …, c], and the spec."""
 
-    def __init__(self, x, weight, bias, over, groups, layout, dtype, eps, activation, accuracy, **spec):
+    def __init__(self, x: ArrayLike, weight: Any, bias: Any, over: str, groups: int, layout: str, dtype: DType, eps: float, activation: str,
+                 accuracy: str, **spec: Any) -> None:
         self.x = arrays.as_array(x, "x")
         if self.x.ndim < 2:
             raise arrays.unexpected("x", "[n, c, …], or with layout 'nhwc' [n, …, c]", self.x)
@@ -41,7 +50,7 @@ class _Operands:
         if self.s == 0:
             raise arrays.unexpected("x", "one position or more in each channel", self.x)
         self.sets = self.channels if over == "batch" else self.n * groups
-        self.weight, self.bias = (arrays.dense(v, name, (self.channels,), None) for v, name in ((weight, "weight"), (bias, "bias")))
+        self.weight, self.bias = (arrays.weights(v, name, (self.channels,), self.x) for v, name in ((weight, "weight"), (bias, "bias")))
         number = arrays.number(self.x, "x", dtype)
         w_dtype = arrays.number_of_vectors({"weight": self.weight, "bias": self.bias}, dtype, number)
         self.spec = struct("nrg_channel_norm_spec", channels=self.channels, groups=groups, over=enum("nrg_channel_over", over, "NRG_CHANNEL_OVER_", "over"),
@@ -49,8 +58,8 @@ class _Operands:
                            activation=enum("nrg_activation", activation, "NRG_ACT_", "activation"),
                            accuracy=enum("nrg_accuracy", accuracy, "NRG_ACCURACY_", "accuracy"), **spec)
 
-    def stride(self, array, name):
-        """Of a sample (nchw) or of a position (nhwc); what lies inside of it has to be dense."""
+    def stride(self, array: Array, name: str) -> int:
+        """Returns the stride of a sample (nchw) or of a position (nhwc); the elements inside must be dense."""
         if self.last:
             rows = arrays.Rows(array.shape[:-1])
             rows.add(name, array)
@@ -61,10 +70,9 @@ class _Operands:
             return 0
         elif array[:1].flags.c_contiguous and (self.n < 2 or array.strides[0] > 0):
             return array.strides[0] if self.n > 1 else 0
-        raise ValueError(f"{name}: channels and positions do not follow each other (strides {array.strides}); np.ascontiguousarray makes "
-                         "a copy where they do")
+        raise arrays.unexpected(name, f"adjacent channels and positions ({arrays.COPY})", f"{arrays.described(array)} with strides {array.strides}")
 
-    def fill(self, args, **tensors):
+    def fill(self, args: Any, **tensors: Optional[Array]) -> None:
         args.samples, args.positions = self.n, self.s
         args.w = arrays.address(self.weight)
         names = {"y": "residual", "o": "out", "dx": "out"}
@@ -74,7 +82,8 @@ class _Operands:
                 setattr(args, name + "_stride", self.stride(array, names.get(name, name)))
 
 
-def _forward(of, residual, out, stats, threads, running=(None, None), training=False, batches=0):
+def _forward(of: _Operands, residual: Any, out: Any, stats: bool, threads: int, running: Tuple[Any, Any] = (None, None),
+             training: bool = False, batches: int = 0) -> Any:
     residual = None if residual is None else arrays.like(residual, "residual", of.x)
     o = arrays.output(out, "out", of.x.shape, of.x.dtype)
     statistics = np.empty(of.sets, STATISTICS) if stats else None
@@ -87,7 +96,8 @@ def _forward(of, residual, out, stats, threads, running=(None, None), training=F
     return (o, statistics) if stats else o
 
 
-def _backward(of, d_o, residual, statistics, out, threads, running=(None, None)):
+def _backward(of: _Operands, d_o: Any, residual: Any, statistics: Any, out: Any, threads: int,
+              running: Tuple[Any, Any] = (None, None)) -> ChannelGradients:
     d_o = arrays.like(d_o, "d_o", of.x)
     residual = None if residual is None else arrays.like(residual, "residual", of.x)
     statistics = arrays.dense(statistics, "statistics", (of.sets,), STATISTICS)
@@ -103,33 +113,62 @@ def _backward(of, d_o, residual, statistics, out, threads, running=(None, None))
     return ChannelGradients(dx, dy, dw, db)
 
 
-def _running(mean, var, channels, written):
-    pair = tuple(arrays.dense(v, n, (channels,), np.float32) for v, n in ((mean, "running_mean"), (var, "running_var")))
+def _running(mean: Any, var: Any, channels: int, written: bool) -> Tuple[Any, Any]:
+    pair = arrays.dense(mean, "running_mean", (channels,), np.float32), arrays.dense(var, "running_var", (channels,), np.float32)
     for v, name in zip(pair, ("running_mean", "running_var")):
         if written and v is not None:
             arrays.output(v, name, (channels,), np.float32)
     return pair
 
 
-def _needs_running(training, mean, var):
+def _needs_running(training: bool, mean: Any, var: Any) -> None:
     for value, other, name in ((mean, var, "running_mean"), (var, mean, "running_var")):
         if value is None and (not training or other is not None):
             raise arrays.unexpected(name, "float32 [c], " + ("as with running_mean and running_var together" if training else "without training"), None)
 
 
-def batch_norm(x, running_mean=None, running_var=None, weight=None, bias=None, training=False, momentum=0.1, eps=1e-5, *, residual=None,
-               activation="identity", layout="nchw", accuracy="fast", out=None, stats=False, dtype=None, threads=1):
-    """activation((x - mean) / √(variance + eps) ⊙ weight + bias + residual), statistics of each channel over the batch.
+@overload
+def batch_norm(x: ArrayLike, running_mean: Optional[ArrayLike] = None, running_var: Optional[ArrayLike] = None,
+               weight: Optional[ArrayLike] = None, bias: Optional[ArrayLike] = None, training: bool = False, momentum: float = 0.1,
+               eps: float = 1e-5, *, residual: Optional[ArrayLike] = None, activation: Activation = "identity", layout: Layout = "nchw",
+               accuracy: Accuracy = "fast", out: Optional[Array] = None, stats: Literal[False] = False, dtype: DType = None,
+               threads: int = 1) -> Array:
+    ...
 
-    x             [n, c, …], or with layout "nhwc" [n, …, c]
-    running_mean, running_var   float32 [c]: what is normalized with, or with `training` what the batch's statistics are mixed
-                  into, in place; or None
-    weight, bias  [c], or None
-    residual      like x, added before the activation
-    out           it may be x or residual
-    stats         True: the statistics are returned too, nrg.STATISTICS [c], for batch_norm_backward()
 
-    Returns an array like x, or (that, statistics).
+@overload
+def batch_norm(x: ArrayLike, running_mean: Optional[ArrayLike] = None, running_var: Optional[ArrayLike] = None,
+               weight: Optional[ArrayLike] = None, bias: Optional[ArrayLike] = None, training: bool = False, momentum: float = 0.1,
+               eps: float = 1e-5, *, residual: Optional[ArrayLike] = None, activation: Activation = "identity", layout: Layout = "nchw",
+               accuracy: Accuracy = "fast", out: Optional[Array] = None, stats: Literal[True], dtype: DType = None,
+               threads: int = 1) -> Tuple[Array, Array]:
+    ...
+
+
+def batch_norm(x: ArrayLike, running_mean: Optional[ArrayLike] = None, running_var: Optional[ArrayLike] = None,
+               weight: Optional[ArrayLike] = None, bias: Optional[ArrayLike] = None, training: bool = False, momentum: float = 0.1,
+               eps: float = 1e-5, *, residual: Optional[ArrayLike] = None, activation: Activation = "identity", layout: Layout = "nchw",
+               accuracy: Accuracy = "fast", out: Optional[Array] = None, stats: bool = False, dtype: DType = None, threads: int = 1) -> Any:
+    """Applies batch norm to each channel: g((x - mean) / √(variance + eps) ⊙ weight + bias + residual). As torch.nn.functional.batch_norm.
+
+    Parameters:
+    - x: [n, c, …], or with layout "nhwc" [n, …, c].
+    - running_mean, running_var: float32 [c]. Without training, the statistics. With training, the call updates them in place.
+    - weight, bias: [c].
+    - training: use the statistics of the batch.
+    - momentum: the weight of the batch in the running statistics.
+    - eps: added to the variance.
+    - residual: like x, added before the activation.
+    - activation: g, any of nrg.activation.
+    - layout: "nchw" or "nhwc", the place of the channels in x.
+    - accuracy: "fast" or "exact" (docs/numerics.md).
+    - out: the array for the result. It may be x or residual.
+    - stats: True also returns the statistics, nrg.STATISTICS [c], for batch_norm_backward().
+
+    Returns an array like x, or (result, statistics).
+
+    >>> nrg.batch_norm(np.array([[[1, 2, 3]]], np.float32), training=True).round(4)
+    array([[[-1.2247,  0.    ,  1.2247]]], dtype=float32)
     """
     _needs_running(training, running_mean, running_var)
     of = _Operands(x, weight, bias, "batch", 1, layout, dtype, eps, activation, accuracy, momentum=momentum,
@@ -137,16 +176,25 @@ def batch_norm(x, running_mean=None, running_var=None, weight=None, bias=None, t
     return _forward(of, residual, out, stats, threads, _running(running_mean, running_var, of.channels, training), training)
 
 
-def batch_norm_backward(d_o, x, running_mean=None, running_var=None, weight=None, bias=None, training=True, eps=1e-5, *, residual=None,
-                        statistics=None, activation="identity", layout="nchw", accuracy="fast", out=None, dtype=None, threads=1):
-    """The gradients of batch_norm(), for what it was called with.
+def batch_norm_backward(d_o: ArrayLike, x: ArrayLike, running_mean: Optional[ArrayLike] = None, running_var: Optional[ArrayLike] = None,
+                        weight: Optional[ArrayLike] = None, bias: Optional[ArrayLike] = None, training: bool = True, eps: float = 1e-5, *,
+                        residual: Optional[ArrayLike] = None, statistics: Optional[ArrayLike] = None, activation: Activation = "identity",
+                        layout: Layout = "nchw", accuracy: Accuracy = "fast", out: Optional[Array] = None, dtype: DType = None,
+                        threads: int = 1) -> ChannelGradients:
+    """Returns the gradients of batch_norm(), called with the same arguments.
 
-    d_o, x      [n, c, …], or with layout "nhwc" [n, …, c]
-    statistics  of the forward pass, or None: computed again
-    running_mean, running_var   without training: constants
-    out         where dx is written; it may be d_o or x
+    Parameters:
+    - d_o: like x: the gradient of the result.
+    - running_mean, running_var: constants of a call without training. With training, the call ignores them.
+    - statistics: the statistics of the forward pass. None: computed again.
+    - out: the array for dx. It may be d_o or x.
+    - the others: as in batch_norm().
 
-    Returns ChannelGradients(dx, dresidual, dweight, dbias); of the last three those of what was given.
+    Returns ChannelGradients(dx, dresidual, dweight, dbias); None for an operand that was not given.
+
+    >>> x, d_o = np.array([[[1, 2, 3]]], np.float32), np.array([[[1, 0, 0]]], np.float32)
+    >>> nrg.batch_norm_backward(d_o, x, weight=np.ones(1, np.float32)).dweight.round(4)
+    array([-1.2247], dtype=float32)
     """
     _needs_running(training, running_mean, running_var)
     of = _Operands(x, weight, bias, "batch", 1, layout, dtype, eps, activation, accuracy,
@@ -155,49 +203,122 @@ def batch_norm_backward(d_o, x, running_mean=None, running_var=None, weight=None
     return _backward(of, d_o, residual, statistics, out, threads, running)
 
 
-def group_norm(x, num_groups, weight=None, bias=None, eps=1e-5, *, residual=None, activation="identity", layout="nchw", accuracy="fast",
-               out=None, stats=False, dtype=None, threads=1):
-    """activation(the norm of each group of channels of each sample, ⊙ weight + bias + residual).
+@overload
+def group_norm(x: ArrayLike, num_groups: int, weight: Optional[ArrayLike] = None, bias: Optional[ArrayLike] = None, eps: float = 1e-5, *,
+               residual: Optional[ArrayLike] = None, activation: Activation = "identity", layout: Layout = "nchw",
+               accuracy: Accuracy = "fast", out: Optional[Array] = None, stats: Literal[False] = False, dtype: DType = None,
+               threads: int = 1) -> Array:
+    ...
 
-    x             [n, c, …], or with layout "nhwc" [n, …, c]
-    num_groups    a divisor of c: 1 is layer norm over a sample, c instance norm
-    weight, bias  [c], or None
-    residual, out, stats   as of batch_norm(); statistics are [n · num_groups]
 
-    Returns an array like x, or (that, statistics).
+@overload
+def group_norm(x: ArrayLike, num_groups: int, weight: Optional[ArrayLike] = None, bias: Optional[ArrayLike] = None, eps: float = 1e-5, *,
+               residual: Optional[ArrayLike] = None, activation: Activation = "identity", layout: Layout = "nchw",
+               accuracy: Accuracy = "fast", out: Optional[Array] = None, stats: Literal[True], dtype: DType = None,
+               threads: int = 1) -> Tuple[Array, Array]:
+    ...
+
+
+def group_norm(x: ArrayLike, num_groups: int, weight: Optional[ArrayLike] = None, bias: Optional[ArrayLike] = None, eps: float = 1e-5, *,
+               residual: Optional[ArrayLike] = None, activation: Activation = "identity", layout: Layout = "nchw",
+               accuracy: Accuracy = "fast", out: Optional[Array] = None, stats: bool = False, dtype: DType = None, threads: int = 1) -> Any:
+    """Normalizes each group of channels of each sample: g(norm ⊙ weight + bias + residual). As torch.nn.functional.group_norm.
+
+    Parameters:
+    - x: [n, c, …], or with layout "nhwc" [n, …, c].
+    - num_groups: a divisor of c. 1 is a layer norm over each sample, c an instance norm.
+    - weight, bias: [c].
+    - eps, residual, activation, layout, accuracy, out, stats: as in batch_norm(). Statistics are [n · num_groups].
+
+    Returns an array like x, or (result, statistics).
+
+    >>> nrg.group_norm(np.array([[[1, 2], [3, 4]]], np.float32), 1).round(4)
+    array([[[-1.3416, -0.4472],
+            [ 0.4472,  1.3416]]], dtype=float32)
     """
     of = _Operands(x, weight, bias, "group", num_groups, layout, dtype, eps, activation, accuracy)
     return _forward(of, residual, out, stats, threads)
 
 
-def group_norm_backward(d_o, x, num_groups, weight=None, bias=None, eps=1e-5, *, residual=None, statistics=None, activation="identity",
-                        layout="nchw", accuracy="fast", out=None, dtype=None, threads=1):
-    """The gradients of group_norm(), for what it was called with: as batch_norm_backward().
+def group_norm_backward(d_o: ArrayLike, x: ArrayLike, num_groups: int, weight: Optional[ArrayLike] = None, bias: Optional[ArrayLike] = None,
+                        eps: float = 1e-5, *, residual: Optional[ArrayLike] = None, statistics: Optional[ArrayLike] = None,
+                        activation: Activation = "identity", layout: Layout = "nchw", accuracy: Accuracy = "fast",
+                        out: Optional[Array] = None, dtype: DType = None, threads: int = 1) -> ChannelGradients:
+    """Returns the gradients of group_norm(), called with the same arguments.
 
-    d_o, x [n, c, …]  ->  ChannelGradients(dx, dresidual, dweight, dbias)
+    Parameters:
+    - d_o: like x: the gradient of the result.
+    - x, num_groups, weight, bias and options: as in group_norm(). statistics and out: as in batch_norm_backward().
+
+    Returns ChannelGradients(dx, dresidual, dweight, dbias), dx like x [n, c, …].
+
+    >>> x, d_o = np.array([[[1, 2], [3, 4]]], np.float32), np.ones((1, 2, 2), np.float32)
+    >>> nrg.group_norm_backward(d_o, x, 1, bias=np.zeros(2, np.float32)).dbias
+    array([2., 2.], dtype=float32)
     """
     of = _Operands(x, weight, bias, "group", num_groups, layout, dtype, eps, activation, accuracy)
     return _backward(of, d_o, residual, statistics, out, threads)
 
 
-def instance_norm(x, weight=None, bias=None, eps=1e-5, *, layout="nchw", **given):
-    """group_norm() with a group for each channel.
+@overload
+def instance_norm(x: ArrayLike, *, weight: Optional[ArrayLike] = None, bias: Optional[ArrayLike] = None, eps: float = 1e-5,
+                  residual: Optional[ArrayLike] = None, activation: Activation = "identity", layout: Layout = "nchw",
+                  accuracy: Accuracy = "fast", out: Optional[Array] = None, stats: Literal[False] = False, dtype: DType = None,
+                  threads: int = 1) -> Array:
+    ...
 
-    x [n, c, …]  ->  like x; options of group_norm()
+
+@overload
+def instance_norm(x: ArrayLike, *, weight: Optional[ArrayLike] = None, bias: Optional[ArrayLike] = None, eps: float = 1e-5,
+                  residual: Optional[ArrayLike] = None, activation: Activation = "identity", layout: Layout = "nchw",
+                  accuracy: Accuracy = "fast", out: Optional[Array] = None, stats: Literal[True], dtype: DType = None,
+                  threads: int = 1) -> Tuple[Array, Array]:
+    ...
+
+
+def instance_norm(x: ArrayLike, *, weight: Optional[ArrayLike] = None, bias: Optional[ArrayLike] = None, eps: float = 1e-5,
+                  residual: Optional[ArrayLike] = None, activation: Activation = "identity", layout: Layout = "nchw",
+                  accuracy: Accuracy = "fast", out: Optional[Array] = None, stats: bool = False, dtype: DType = None,
+                  threads: int = 1) -> Any:
+    """Normalizes each channel of each sample, as group_norm() with one group per channel and torch.nn.functional.instance_norm.
+
+    Parameters:
+    - x: [n, c, …], or with layout "nhwc" [n, …, c].
+    - weight, bias: [c], by name.
+    - options: as in group_norm().
+
+    Returns an array like x, or (result, statistics).
+
+    >>> nrg.instance_norm(np.array([[[1, 3], [5, 9]]], np.float32)).round(4)
+    array([[[-1.,  1.],
+            [-1.,  1.]]], dtype=float32)
     """
-    return group_norm(x, _channels(x, layout), weight, bias, eps, layout=layout, **given)
+    of = _Operands(x, weight, bias, "group", _channels(x, layout), layout, dtype, eps, activation, accuracy)
+    return _forward(of, residual, out, stats, threads)
 
 
-def instance_norm_backward(d_o, x, weight=None, bias=None, eps=1e-5, *, layout="nchw", **given):
-    """group_norm_backward() with a group for each channel.
+def instance_norm_backward(d_o: ArrayLike, x: ArrayLike, *, weight: Optional[ArrayLike] = None, bias: Optional[ArrayLike] = None,
+                           eps: float = 1e-5, residual: Optional[ArrayLike] = None, statistics: Optional[ArrayLike] = None,
+                           activation: Activation = "identity", layout: Layout = "nchw", accuracy: Accuracy = "fast",
+                           out: Optional[Array] = None, dtype: DType = None, threads: int = 1) -> ChannelGradients:
+    """Returns the gradients of instance_norm(), called with the same arguments.
 
-    d_o, x [n, c, …]  ->  ChannelGradients(dx, dresidual, dweight, dbias)
+    Parameters:
+    - d_o, x: [n, c, …]: the gradient of the result, and the input.
+    - options: as in group_norm_backward().
+
+    Returns ChannelGradients(dx, dresidual, dweight, dbias).
+
+    >>> x, d_o = np.array([[[1, 3]]], np.float32), np.ones((1, 1, 2), np.float32)
+    >>> nrg.instance_norm_backward(d_o, x, bias=np.zeros(1, np.float32)).dbias
+    array([2.], dtype=float32)
     """
-    return group_norm_backward(d_o, x, _channels(x, layout), weight, bias, eps, layout=layout, **given)
+    of = _Operands(x, weight, bias, "group", _channels(x, layout), layout, dtype, eps, activation, accuracy)
+    return _backward(of, d_o, residual, statistics, out, threads)
 
 
-def _channels(x, layout):
+def _channels(x: ArrayLike, layout: str) -> int:
     shape = np.shape(x)
     if len(shape) < 2:
         raise arrays.unexpected("x", "[n, c, …], or with layout 'nhwc' [n, …, c]", arrays.as_array(x, "x"))
-    return shape[-1] if layout == "nhwc" else shape[1]
+    return max(int(shape[-1] if layout == "nhwc" else shape[1]), 1)

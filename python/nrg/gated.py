@@ -1,15 +1,22 @@
 """Gated linear units (nrg/glu.h): o = g(a) ⊙ b."""
+from __future__ import annotations
+
+from typing import Any, Dict, Optional, Tuple, overload
+
 from . import _arrays as arrays
 from . import _quantized as quantized
-from ._library import enum, share, struct, with_options
+from ._library import enum, share, struct
+from ._types import Activation, Array, ArrayLike, DType, Rounding
 
 
-def _inputs(a, b, pairs, swapped, dtype):
-    """(fields and their arrays, leading shape, dim, number): of two tensors, halves of rows, or pairs."""
+def _inputs(a: ArrayLike, b: Optional[ArrayLike], dim: Optional[int], axis: Optional[int], pairs: bool, swapped: bool,
+            dtype: DType) -> Tuple[Dict[str, Array], Tuple[int, ...], int, int]:
+    """Returns (fields and their arrays, leading shape, dim, number): of two tensors, halves of rows, or pairs."""
     a = arrays.as_array(a, "a")
     number = arrays.number(a, "a", dtype)
-    if a.ndim == 0 or a.shape[-1] == 0:
-        raise arrays.unexpected("a", "[..., dim] with one element or more in a row", a)
+    if a.ndim == 0:
+        raise arrays.unexpected("a", "[..., dim]", a)
+    arrays.last_axis(a, "a", dim, axis)
     if b is not None:
         for name, value in (("pairs", pairs), ("swapped", swapped)):
             if value:
@@ -17,102 +24,432 @@ def _inputs(a, b, pairs, swapped, dtype):
         return {"a": a, "b": arrays.like(b, "b", a, "a")}, a.shape[:-1], a.shape[-1], number
     if a.shape[-1] % 2:
         raise arrays.unexpected("a", "[..., 2·dim], since b is not given", a)
-    dim = a.shape[-1] // 2
+    half = a.shape[-1] // 2
     if pairs:
         if swapped:
             raise arrays.unexpected("swapped", "False with pairs", swapped)
-        return {"x": a}, a.shape[:-1], dim, number
-    first, second = a[..., :dim], a[..., dim:]
-    return {"a": second if swapped else first, "b": first if swapped else second}, a.shape[:-1], dim, number
+        return {"x": a}, a.shape[:-1], half, number
+    first, second = a[..., :half], a[..., half:]
+    return {"a": second if swapped else first, "b": first if swapped else second}, a.shape[:-1], half, number
 
 
-def _args(activation, number, dim, limit, b_offset, alpha):
+def _args(activation: str, number: int, dim: int, limit: Optional[float], b_offset: float, alpha: Optional[float]) -> Any:
     return struct("nrg_glu_args", activation=enum("nrg_activation", activation, "NRG_ACT_", "activation"), dtype=number, dim=dim, limit=limit,
                   b_offset=b_offset, alpha=alpha)
 
 
-def glu(a, b=None, *, activation="sigmoid", pairs=False, swapped=False, limit=None, b_offset=0.0, alpha=None, out=None, format=None,
-        rounding="to_even", dtype=None, threads=1):
-    """g(a) ⊙ b.
+@overload
+def glu(a: ArrayLike, b: Optional[ArrayLike] = None, dim: Optional[int] = None, *, axis: Optional[int] = None,
+        activation: Activation = "sigmoid", pairs: bool = False, swapped: Optional[bool] = None, limit: Optional[float] = None,
+        b_offset: float = 0.0, alpha: Optional[float] = None, out: Optional[Array] = None, format: None = None,
+        rounding: Rounding = "to_even", dtype: DType = None, threads: int = 1) -> Array:
+    ...
 
-    a         [..., dim], beside b [..., dim]; or alone [..., 2·dim], whose rows are a and then b
-    swapped   of a row alone: b and then a, as torch.nn.functional.glu has it
-    pairs     of a row alone: a0 b0 a1 b1 …
-    activation   any of nrg.activation
-    limit     min(a, limit) and max(-limit, min(b, limit)) stand for a and b; None: no limit
-    b_offset  added to b
-    alpha     of the activation, as in nrg.activation
-    out       [..., dim]; it may be a or b
-    format    "q8_0", "int8", …: bytes with scales instead of numbers, as nrg.quantize makes them of the float32 result
 
-    Returns o [..., dim]; with a format the bytes, of int8 (bytes, scales).
+@overload
+def glu(a: ArrayLike, b: Optional[ArrayLike] = None, dim: Optional[int] = None, *, axis: Optional[int] = None,
+        activation: Activation = "sigmoid", pairs: bool = False, swapped: Optional[bool] = None, limit: Optional[float] = None,
+        b_offset: float = 0.0, alpha: Optional[float] = None, out: Optional[Array] = None, format: Optional[str] = None,
+        rounding: Rounding = "to_even", dtype: DType = None, threads: int = 1) -> Any:
+    ...
+
+
+def glu(a: ArrayLike, b: Optional[ArrayLike] = None, dim: Optional[int] = None, *, axis: Optional[int] = None,
+        activation: Activation = "sigmoid", pairs: bool = False, swapped: Optional[bool] = None, limit: Optional[float] = None,
+        b_offset: float = 0.0, alpha: Optional[float] = None, out: Optional[Array] = None, format: Optional[str] = None,
+        rounding: Rounding = "to_even", dtype: DType = None, threads: int = 1) -> Any:
+    """Returns g(a) ⊙ b for each element. glu(x) is torch.nn.functional.glu(x): the second half of each row is the gate.
+
+    Parameters:
+    - a, b: [..., dim]. Or only a, [..., 2·dim], whose rows have both.
+    - dim, axis: the last dimension, as PyTorch and NumPy name it.
+    - activation: g, any of nrg.activation.
+    - pairs: a row is a0 b0 a1 b1 …
+    - swapped: a row is b, then a. None: True for sigmoid without b and pairs, as in PyTorch; otherwise False.
+    - limit: a becomes min(a, limit) and b max(-limit, min(b, limit)). None: no limit.
+    - b_offset: added to b.
+    - alpha: of the activation, as in nrg.activation.
+    - out: the array for the result. It may be a or b.
+    - format, rounding: as in nrg.quantize. With a format, the call returns bytes in place of the result.
+
+    Returns an array [..., dim]; with a format, bytes; with format="int8", (bytes, scales).
+
+    >>> a, b = np.array([0, 2], np.float32), np.array([4, 4], np.float32)
+    >>> nrg.glu(a, b).round(4)
+    array([2.    , 3.5232], dtype=float32)
+    >>> nrg.glu(np.concatenate([b, a])).round(4)
+    array([2.    , 3.5232], dtype=float32)
     """
-    tensors, leading, dim, number = _inputs(a, b, pairs, swapped, dtype)
+    if swapped is None:
+        swapped = b is None and not pairs and activation == "sigmoid"
+    tensors, leading, length, number = _inputs(a, b, dim, axis, pairs, swapped, dtype)
     rows = arrays.Rows(leading)
-    args = _args(activation, number, dim, limit, b_offset, alpha)
+    args = _args(activation, number, length, limit, b_offset, alpha)
     for name, array in tensors.items():
-        rows.add("a" if name == "x" or b is None else name, array, 2 * dim if name == "x" else dim, field=name)
+        rows.add("a" if name == "x" or b is None else name, array, 2 * length if name == "x" else length, field=name)
     if format is None:
-        results = [arrays.output(out, "out", leading + (dim,), next(iter(tensors.values())).dtype)]
-        rows.add("out", results[0], dim, field="o")
+        results = [arrays.output(out, "out", leading + (length,), next(iter(tensors.values())).dtype)]
+        rows.add("out", results[0], length, field="o")
     elif out is not None:
-        raise arrays.unexpected("out", "None with a format, whose bytes are returned", out)
+        raise arrays.unexpected("out", "None with a format, whose bytes the call returns", out)
     else:
-        results = quantized.fill(args, format, rounding, leading, dim, name="a")
-    rows.fill(args)
-    share("nrg_glu_forward", args, threads=threads)
+        results = quantized.fill(args, format, rounding, leading, length, name="a")
+    if length:
+        rows.fill(args)
+        share("nrg_glu_forward", args, threads=threads)
     return results[0] if len(results) == 1 else tuple(results)
 
 
-def glu_backward(d_o, a, b=None, *, activation="sigmoid", pairs=False, swapped=False, limit=None, b_offset=0.0, alpha=None, out=None,
-                 dtype=None, threads=1):
-    """The gradients of glu(), for what it was called with.
+def glu_backward(d_o: ArrayLike, a: ArrayLike, b: Optional[ArrayLike] = None, dim: Optional[int] = None, *, axis: Optional[int] = None,
+                 activation: Activation = "sigmoid", pairs: bool = False, swapped: Optional[bool] = None, limit: Optional[float] = None,
+                 b_offset: float = 0.0, alpha: Optional[float] = None, out: Any = None, dtype: DType = None, threads: int = 1) -> Any:
+    """Returns the gradients of glu(), called with the same arguments.
 
-    d_o   [..., dim]
-    a, b  as in the forward pass, with its options
-    out   where they are written: (da, db) of two tensors, an array like a of one; these may be the inputs
+    Parameters:
+    - d_o: [..., dim]: the gradient of the result.
+    - a, b and options: as in glu().
+    - out: (da, db); if b is None, one array like a. These may be the inputs.
 
-    Returns (da, db), each [..., dim]; or of a alone one array like it.
+    Returns (da, db), each [..., dim]; if b is None, one array like a.
+
+    >>> d_o, a, b = np.ones(1, np.float32), np.zeros(1, np.float32), np.ones(1, np.float32)
+    >>> nrg.glu_backward(d_o, a, b)
+    (array([0.25], dtype=float32), array([0.5], dtype=float32))
     """
-    tensors, leading, dim, number = _inputs(a, b, pairs, swapped, dtype)
+    if swapped is None:
+        swapped = b is None and not pairs and activation == "sigmoid"
+    tensors, leading, length, number = _inputs(a, b, dim, axis, pairs, swapped, dtype)
     kind = next(iter(tensors.values())).dtype
-    d_o = arrays.exactly(d_o, "d_o", leading + (dim,), kind)
+    d_o = arrays.as_array(d_o, "d_o")
+    if d_o.dtype != kind:
+        raise arrays.unexpected("d_o", f"{kind.name} like a", d_o)
+    results: Any
     if b is not None:
-        results = tuple(arrays.output(each, "out", leading + (dim,), kind) for each in arrays.pair(out))
+        results = tuple(arrays.output(each, "out", leading + (length,), kind) for each in arrays.pair(out))
         gradients = dict(zip(("da", "db"), results))
     else:
-        results = arrays.output(out, "out", leading + (2 * dim,), kind)
-        gradients = {"d" + name: array for name, array in _inputs(results, None, pairs, swapped, dtype)[0].items()}
+        results = arrays.output(out, "out", leading + (2 * length,), kind)
+        gradients = {"d" + name: array for name, array in _inputs(results, None, None, None, pairs, swapped, dtype)[0].items()}
     rows = arrays.Rows(leading)
     for name, array in {**tensors, **gradients}.items():
         argument = "out" if name in gradients else "a" if name == "x" or b is None else name
-        rows.add(argument, array, 2 * dim if name in ("x", "dx") else dim, field=name)
-    rows.add("d_o", d_o, dim)
-    args = _args(activation, number, dim, limit, b_offset, alpha)
-    rows.fill(args)
-    share("nrg_glu_backward", args, threads=threads)
+        rows.add(argument, array, 2 * length if name in ("x", "dx") else length, field=name)
+    rows.add("d_o", d_o, length)
+    args = _args(activation, number, length, limit, b_offset, alpha)
+    if length:
+        rows.fill(args)
+        share("nrg_glu_backward", args, threads=threads)
     return results
 
 
-def _named(name, formula, **fixed):
-    def forward(a, b=None, **given):
-        return glu(a, b, **{**fixed, **given})
 
-    def backward(d_o, a, b=None, **given):
-        return glu_backward(d_o, a, b, **{**fixed, **given})
-
-    forward.__name__ = forward.__qualname__ = name
-    backward.__name__ = backward.__qualname__ = name + "_backward"
-    forward.__doc__ = f"{formula}\n" + glu.__doc__.split("\n", 1)[1]
-    backward.__doc__ = f"The gradients of {name}(), for what it was called with.\n" + glu_backward.__doc__.split("\n", 1)[1]
-    forward.__signature__, backward.__signature__ = with_options(glu, fixed), with_options(glu_backward, fixed)
-    return forward, backward
+@overload
+def swiglu(a: ArrayLike, b: Optional[ArrayLike] = None, *, dim: Optional[int] = None, axis: Optional[int] = None, pairs: bool = False,
+           swapped: bool = False, limit: Optional[float] = None, b_offset: float = 0.0, out: Optional[Array] = None, format: None = None,
+           rounding: Rounding = "to_even", dtype: DType = None, threads: int = 1) -> Array:
+    ...
 
 
-swiglu, swiglu_backward = _named("swiglu", "silu(a) ⊙ b.", activation="silu")
-geglu, geglu_backward = _named("geglu", "gelu(a) ⊙ b.", activation="gelu")
-geglu_tanh, geglu_tanh_backward = _named("geglu_tanh", "gelu_tanh(a) ⊙ b.", activation="gelu_tanh")
-reglu, reglu_backward = _named("reglu", "relu(a) ⊙ b.", activation="relu")
-bilinear, bilinear_backward = _named("bilinear", "a ⊙ b.", activation="identity")
-swiglu_oai, swiglu_oai_backward = _named("swiglu_oai", "gpt-oss's: gelu_quick(min(a, 7)) ⊙ (max(-7, min(b, 7)) + 1).",
-                                         activation="gelu_quick", alpha=1.702, limit=7.0, b_offset=1.0)
+@overload
+def swiglu(a: ArrayLike, b: Optional[ArrayLike] = None, *, dim: Optional[int] = None, axis: Optional[int] = None, pairs: bool = False,
+           swapped: bool = False, limit: Optional[float] = None, b_offset: float = 0.0, out: Optional[Array] = None,
+           format: Optional[str] = None, rounding: Rounding = "to_even", dtype: DType = None, threads: int = 1) -> Any:
+    ...
+
+
+def swiglu(a: ArrayLike, b: Optional[ArrayLike] = None, *, dim: Optional[int] = None, axis: Optional[int] = None, pairs: bool = False,
+           swapped: bool = False, limit: Optional[float] = None, b_offset: float = 0.0, out: Optional[Array] = None,
+           format: Optional[str] = None, rounding: Rounding = "to_even", dtype: DType = None, threads: int = 1) -> Any:
+    """Returns silu(a) ⊙ b, for each element.
+
+    Parameters:
+    - a, b: [..., dim]. Or only a, [..., 2·dim]: each row has the gate, then the other half.
+    - dim, axis, pairs, swapped, limit, b_offset, out, format, rounding: as in glu().
+
+    Returns an array [..., dim], or bytes if there is a format.
+
+    >>> nrg.swiglu(np.array([[2, 3]], np.float32)).round(4)
+    array([[5.2848]], dtype=float32)
+    """
+    return glu(a, b, activation="silu", dim=dim, axis=axis, pairs=pairs, swapped=swapped, limit=limit, b_offset=b_offset, alpha=None,
+               out=out, format=format, rounding=rounding, dtype=dtype, threads=threads)
+
+
+def swiglu_backward(d_o: ArrayLike, a: ArrayLike, b: Optional[ArrayLike] = None, *, dim: Optional[int] = None, axis: Optional[int] = None,
+                    pairs: bool = False, swapped: bool = False, limit: Optional[float] = None, b_offset: float = 0.0, out: Any = None,
+                    dtype: DType = None, threads: int = 1) -> Any:
+    """Returns the gradients of swiglu(), called with the same arguments.
+
+    Parameters:
+    - d_o: [..., dim]: the gradient of the result.
+    - a, b and options: as in swiglu().
+    - out: arrays for the result, as in glu_backward().
+
+    Returns (da, db), each [..., dim]; if b is None, one array like a.
+
+    >>> d_o = np.ones((1, 1), np.float32)
+    >>> nrg.swiglu_backward(d_o, np.array([[2, 3]], np.float32)).round(4)
+    array([[3.2724, 1.7616]], dtype=float32)
+    """
+    return glu_backward(d_o, a, b, activation="silu", dim=dim, axis=axis, pairs=pairs, swapped=swapped, limit=limit, b_offset=b_offset,
+                        alpha=None, out=out, dtype=dtype, threads=threads)
+
+
+@overload
+def geglu(a: ArrayLike, b: Optional[ArrayLike] = None, *, dim: Optional[int] = None, axis: Optional[int] = None, pairs: bool = False,
+          swapped: bool = False, limit: Optional[float] = None, b_offset: float = 0.0, out: Optional[Array] = None, format: None = None,
+          rounding: Rounding = "to_even", dtype: DType = None, threads: int = 1) -> Array:
+    ...
+
+
+@overload
+def geglu(a: ArrayLike, b: Optional[ArrayLike] = None, *, dim: Optional[int] = None, axis: Optional[int] = None, pairs: bool = False,
+          swapped: bool = False, limit: Optional[float] = None, b_offset: float = 0.0, out: Optional[Array] = None,
+          format: Optional[str] = None, rounding: Rounding = "to_even", dtype: DType = None, threads: int = 1) -> Any:
+    ...
+
+
+def geglu(a: ArrayLike, b: Optional[ArrayLike] = None, *, dim: Optional[int] = None, axis: Optional[int] = None, pairs: bool = False,
+          swapped: bool = False, limit: Optional[float] = None, b_offset: float = 0.0, out: Optional[Array] = None,
+          format: Optional[str] = None, rounding: Rounding = "to_even", dtype: DType = None, threads: int = 1) -> Any:
+    """Returns gelu(a) ⊙ b, for each element.
+
+    Parameters:
+    - a, b: [..., dim]. Or only a, [..., 2·dim]: each row has the gate, then the other half.
+    - dim, axis, pairs, swapped, limit, b_offset, out, format, rounding: as in glu().
+
+    Returns an array [..., dim], or bytes if there is a format.
+
+    >>> nrg.geglu(np.array([[2, 3]], np.float32)).round(4)
+    array([[5.8635]], dtype=float32)
+    """
+    return glu(a, b, activation="gelu", dim=dim, axis=axis, pairs=pairs, swapped=swapped, limit=limit, b_offset=b_offset, alpha=None,
+               out=out, format=format, rounding=rounding, dtype=dtype, threads=threads)
+
+
+def geglu_backward(d_o: ArrayLike, a: ArrayLike, b: Optional[ArrayLike] = None, *, dim: Optional[int] = None, axis: Optional[int] = None,
+                   pairs: bool = False, swapped: bool = False, limit: Optional[float] = None, b_offset: float = 0.0, out: Any = None,
+                   dtype: DType = None, threads: int = 1) -> Any:
+    """Returns the gradients of geglu(), called with the same arguments.
+
+    Parameters:
+    - d_o: [..., dim]: the gradient of the result.
+    - a, b and options: as in geglu().
+    - out: arrays for the result, as in glu_backward().
+
+    Returns (da, db), each [..., dim]; if b is None, one array like a.
+
+    >>> d_o = np.ones((1, 1), np.float32)
+    >>> nrg.geglu_backward(d_o, np.array([[2, 3]], np.float32)).round(4)
+    array([[3.2557, 1.9545]], dtype=float32)
+    """
+    return glu_backward(d_o, a, b, activation="gelu", dim=dim, axis=axis, pairs=pairs, swapped=swapped, limit=limit, b_offset=b_offset,
+                        alpha=None, out=out, dtype=dtype, threads=threads)
+
+
+@overload
+def geglu_tanh(a: ArrayLike, b: Optional[ArrayLike] = None, *, dim: Optional[int] = None, axis: Optional[int] = None, pairs: bool = False,
+               swapped: bool = False, limit: Optional[float] = None, b_offset: float = 0.0, out: Optional[Array] = None,
+               format: None = None, rounding: Rounding = "to_even", dtype: DType = None, threads: int = 1) -> Array:
+    ...
+
+
+@overload
+def geglu_tanh(a: ArrayLike, b: Optional[ArrayLike] = None, *, dim: Optional[int] = None, axis: Optional[int] = None, pairs: bool = False,
+               swapped: bool = False, limit: Optional[float] = None, b_offset: float = 0.0, out: Optional[Array] = None,
+               format: Optional[str] = None, rounding: Rounding = "to_even", dtype: DType = None, threads: int = 1) -> Any:
+    ...
+
+
+def geglu_tanh(a: ArrayLike, b: Optional[ArrayLike] = None, *, dim: Optional[int] = None, axis: Optional[int] = None, pairs: bool = False,
+               swapped: bool = False, limit: Optional[float] = None, b_offset: float = 0.0, out: Optional[Array] = None,
+               format: Optional[str] = None, rounding: Rounding = "to_even", dtype: DType = None, threads: int = 1) -> Any:
+    """Returns gelu_tanh(a) ⊙ b, for each element.
+
+    Parameters:
+    - a, b: [..., dim]. Or only a, [..., 2·dim]: each row has the gate, then the other half.
+    - dim, axis, pairs, swapped, limit, b_offset, out, format, rounding: as in glu().
+
+    Returns an array [..., dim], or bytes if there is a format.
+
+    >>> nrg.geglu_tanh(np.array([[2, 3]], np.float32)).round(4)
+    array([[5.8638]], dtype=float32)
+    """
+    return glu(a, b, activation="gelu_tanh", dim=dim, axis=axis, pairs=pairs, swapped=swapped, limit=limit, b_offset=b_offset, alpha=None,
+               out=out, format=format, rounding=rounding, dtype=dtype, threads=threads)
+
+
+def geglu_tanh_backward(d_o: ArrayLike, a: ArrayLike, b: Optional[ArrayLike] = None, *, dim: Optional[int] = None,
+                        axis: Optional[int] = None, pairs: bool = False, swapped: bool = False, limit: Optional[float] = None,
+                        b_offset: float = 0.0, out: Any = None, dtype: DType = None, threads: int = 1) -> Any:
+    """Returns the gradients of geglu_tanh(), called with the same arguments.
+
+    Parameters:
+    - d_o: [..., dim]: the gradient of the result.
+    - a, b and options: as in geglu_tanh().
+    - out: arrays for the result, as in glu_backward().
+
+    Returns (da, db), each [..., dim]; if b is None, one array like a.
+
+    >>> d_o = np.ones((1, 1), np.float32)
+    >>> nrg.geglu_tanh_backward(d_o, np.array([[2, 3]], np.float32)).round(4)
+    array([[3.2583, 1.9546]], dtype=float32)
+    """
+    return glu_backward(d_o, a, b, activation="gelu_tanh", dim=dim, axis=axis, pairs=pairs, swapped=swapped, limit=limit,
+                        b_offset=b_offset, alpha=None, out=out, dtype=dtype, threads=threads)
+
+
+@overload
+def reglu(a: ArrayLike, b: Optional[ArrayLike] = None, *, dim: Optional[int] = None, axis: Optional[int] = None, pairs: bool = False,
+          swapped: bool = False, limit: Optional[float] = None, b_offset: float = 0.0, out: Optional[Array] = None, format: None = None,
+          rounding: Rounding = "to_even", dtype: DType = None, threads: int = 1) -> Array:
+    ...
+
+
+@overload
+def reglu(a: ArrayLike, b: Optional[ArrayLike] = None, *, dim: Optional[int] = None, axis: Optional[int] = None, pairs: bool = False,
+          swapped: bool = False, limit: Optional[float] = None, b_offset: float = 0.0, out: Optional[Array] = None,
+          format: Optional[str] = None, rounding: Rounding = "to_even", dtype: DType = None, threads: int = 1) -> Any:
+    ...
+
+
+def reglu(a: ArrayLike, b: Optional[ArrayLike] = None, *, dim: Optional[int] = None, axis: Optional[int] = None, pairs: bool = False,
+          swapped: bool = False, limit: Optional[float] = None, b_offset: float = 0.0, out: Optional[Array] = None,
+          format: Optional[str] = None, rounding: Rounding = "to_even", dtype: DType = None, threads: int = 1) -> Any:
+    """Returns relu(a) ⊙ b, for each element.
+
+    Parameters:
+    - a, b: [..., dim]. Or only a, [..., 2·dim]: each row has the gate, then the other half.
+    - dim, axis, pairs, swapped, limit, b_offset, out, format, rounding: as in glu().
+
+    Returns an array [..., dim], or bytes if there is a format.
+
+    >>> nrg.reglu(np.array([[2, 3]], np.float32)).round(4)
+    array([[6.]], dtype=float32)
+    """
+    return glu(a, b, activation="relu", dim=dim, axis=axis, pairs=pairs, swapped=swapped, limit=limit, b_offset=b_offset, alpha=None,
+               out=out, format=format, rounding=rounding, dtype=dtype, threads=threads)
+
+
+def reglu_backward(d_o: ArrayLike, a: ArrayLike, b: Optional[ArrayLike] = None, *, dim: Optional[int] = None, axis: Optional[int] = None,
+                   pairs: bool = False, swapped: bool = False, limit: Optional[float] = None, b_offset: float = 0.0, out: Any = None,
+                   dtype: DType = None, threads: int = 1) -> Any:
+    """Returns the gradients of reglu(), called with the same arguments.
+
+    Parameters:
+    - d_o: [..., dim]: the gradient of the result.
+    - a, b and options: as in reglu().
+    - out: arrays for the result, as in glu_backward().
+
+    Returns (da, db), each [..., dim]; if b is None, one array like a.
+
+    >>> d_o = np.ones((1, 1), np.float32)
+    >>> nrg.reglu_backward(d_o, np.array([[2, 3]], np.float32)).round(4)
+    array([[3., 2.]], dtype=float32)
+    """
+    return glu_backward(d_o, a, b, activation="relu", dim=dim, axis=axis, pairs=pairs, swapped=swapped, limit=limit, b_offset=b_offset,
+                        alpha=None, out=out, dtype=dtype, threads=threads)
+
+
+@overload
+def bilinear(a: ArrayLike, b: Optional[ArrayLike] = None, *, dim: Optional[int] = None, axis: Optional[int] = None, pairs: bool = False,
+             swapped: bool = False, limit: Optional[float] = None, b_offset: float = 0.0, out: Optional[Array] = None, format: None = None,
+             rounding: Rounding = "to_even", dtype: DType = None, threads: int = 1) -> Array:
+    ...
+
+
+@overload
+def bilinear(a: ArrayLike, b: Optional[ArrayLike] = None, *, dim: Optional[int] = None, axis: Optional[int] = None, pairs: bool = False,
+             swapped: bool = False, limit: Optional[float] = None, b_offset: float = 0.0, out: Optional[Array] = None,
+             format: Optional[str] = None, rounding: Rounding = "to_even", dtype: DType = None, threads: int = 1) -> Any:
+    ...
+
+
+def bilinear(a: ArrayLike, b: Optional[ArrayLike] = None, *, dim: Optional[int] = None, axis: Optional[int] = None, pairs: bool = False,
+             swapped: bool = False, limit: Optional[float] = None, b_offset: float = 0.0, out: Optional[Array] = None,
+             format: Optional[str] = None, rounding: Rounding = "to_even", dtype: DType = None, threads: int = 1) -> Any:
+    """Returns a ⊙ b, for each element.
+
+    Parameters:
+    - a, b: [..., dim]. Or only a, [..., 2·dim]: each row has the gate, then the other half.
+    - dim, axis, pairs, swapped, limit, b_offset, out, format, rounding: as in glu().
+
+    Returns an array [..., dim], or bytes if there is a format.
+
+    >>> nrg.bilinear(np.array([[2, 3]], np.float32)).round(4)
+    array([[6.]], dtype=float32)
+    """
+    return glu(a, b, activation="identity", dim=dim, axis=axis, pairs=pairs, swapped=swapped, limit=limit, b_offset=b_offset, alpha=None,
+               out=out, format=format, rounding=rounding, dtype=dtype, threads=threads)
+
+
+def bilinear_backward(d_o: ArrayLike, a: ArrayLike, b: Optional[ArrayLike] = None, *, dim: Optional[int] = None,
+                      axis: Optional[int] = None, pairs: bool = False, swapped: bool = False, limit: Optional[float] = None,
+                      b_offset: float = 0.0, out: Any = None, dtype: DType = None, threads: int = 1) -> Any:
+    """Returns the gradients of bilinear(), called with the same arguments.
+
+    Parameters:
+    - d_o: [..., dim]: the gradient of the result.
+    - a, b and options: as in bilinear().
+    - out: arrays for the result, as in glu_backward().
+
+    Returns (da, db), each [..., dim]; if b is None, one array like a.
+
+    >>> d_o = np.ones((1, 1), np.float32)
+    >>> nrg.bilinear_backward(d_o, np.array([[2, 3]], np.float32)).round(4)
+    array([[3., 2.]], dtype=float32)
+    """
+    return glu_backward(d_o, a, b, activation="identity", dim=dim, axis=axis, pairs=pairs, swapped=swapped, limit=limit, b_offset=b_offset,
+                        alpha=None, out=out, dtype=dtype, threads=threads)
+
+
+@overload
+def swiglu_oai(a: ArrayLike, b: Optional[ArrayLike] = None, *, dim: Optional[int] = None, axis: Optional[int] = None, pairs: bool = False,
+               swapped: bool = False, limit: Optional[float] = 7.0, b_offset: float = 1.0, out: Optional[Array] = None,
+               format: None = None, rounding: Rounding = "to_even", dtype: DType = None, threads: int = 1) -> Array:
+    ...
+
+
+@overload
+def swiglu_oai(a: ArrayLike, b: Optional[ArrayLike] = None, *, dim: Optional[int] = None, axis: Optional[int] = None, pairs: bool = False,
+               swapped: bool = False, limit: Optional[float] = 7.0, b_offset: float = 1.0, out: Optional[Array] = None,
+               format: Optional[str] = None, rounding: Rounding = "to_even", dtype: DType = None, threads: int = 1) -> Any:
+    ...
+
+
+def swiglu_oai(a: ArrayLike, b: Optional[ArrayLike] = None, *, dim: Optional[int] = None, axis: Optional[int] = None, pairs: bool = False,
+               swapped: bool = False, limit: Optional[float] = 7.0, b_offset: float = 1.0, out: Optional[Array] = None,
+               format: Optional[str] = None, rounding: Rounding = "to_even", dtype: DType = None, threads: int = 1) -> Any:
+    """Returns gpt-oss's unit: gelu_quick(min(a, 7)) ⊙ (max(-7, min(b, 7)) + 1), for each element.
+
+    Parameters:
+    - a, b: [..., dim]. Or only a, [..., 2·dim]: each row has the gate, then the other half.
+    - dim, axis, pairs, swapped, limit, b_offset, out, format, rounding: as in glu().
+
+    Returns an array [..., dim], or bytes if there is a format.
+
+    >>> nrg.swiglu_oai(np.array([[2, 3]], np.float32)).round(4)
+    array([[7.7426]], dtype=float32)
+    """
+    return glu(a, b, activation="gelu_quick", dim=dim, axis=axis, pairs=pairs, swapped=swapped, limit=limit, b_offset=b_offset,
+               alpha=1.702, out=out, format=format, rounding=rounding, dtype=dtype, threads=threads)
+
+
+def swiglu_oai_backward(d_o: ArrayLike, a: ArrayLike, b: Optional[ArrayLike] = None, *, dim: Optional[int] = None,
+                        axis: Optional[int] = None, pairs: bool = False, swapped: bool = False, limit: Optional[float] = 7.0,
+                        b_offset: float = 1.0, out: Any = None, dtype: DType = None, threads: int = 1) -> Any:
+    """Returns the gradients of swiglu_oai(), called with the same arguments.
+
+    Parameters:
+    - d_o: [..., dim]: the gradient of the result.
+    - a, b and options: as in swiglu_oai().
+    - out: arrays for the result, as in glu_backward().
+
+    Returns (da, db), each [..., dim]; if b is None, one array like a.
+
+    >>> d_o = np.ones((1, 1), np.float32)
+    >>> nrg.swiglu_oai_backward(d_o, np.array([[2, 3]], np.float32)).round(4)
+    array([[4.2953, 1.9357]], dtype=float32)
+    """
+    return glu_backward(d_o, a, b, activation="gelu_quick", dim=dim, axis=axis, pairs=pairs, swapped=swapped, limit=limit,
+                        b_offset=b_offset, alpha=1.702, out=out, dtype=dtype, threads=threads)

@@ -1,47 +1,48 @@
-"""Row norms (nrg/norm.h, nrg/norm_backward.h): RMSNorm, LayerNorm, L2, with residual, gate, groups, and bytes with scales."""
+"""Row norms (nrg/norm.h, nrg/norm_backward.h): RMSNorm, LayerNorm and L2, with residual, gate, groups and quantized results."""
+from __future__ import annotations
+
 import ctypes
-from typing import NamedTuple, Optional
+from typing import Any, Literal, NamedTuple, Optional, Sequence, Tuple, Union, overload
 
 import numpy as np
 
 from . import _arrays as arrays
 from . import _quantized as quantized
-from ._library import CONSTANTS, call, enum, share, struct, with_options
+from ._library import CONSTANTS, call, enum, share, struct
+from ._types import (Accuracy, Activation, Array, ArrayLike, DType, EpsMode, F32Array, GateMode, ResidualMode, Rounding, Shape, Store,
+                     Weights)
 
 _ENUMS = {"eps_mode": ("nrg_eps_mode", "NRG_EPS_"), "residual_mode": ("nrg_residual_mode", "NRG_RESIDUAL_"),
           "weights": ("nrg_weights", "NRG_WEIGHTS_"), "activation": ("nrg_activation", "NRG_ACT_"),
           "accuracy": ("nrg_accuracy", "NRG_ACCURACY_")}
-_NUMBERS = {"eps": 1e-6, "c": None, "centred": False, "weight_offset": 0.0, "groups": 1}
-_DEFAULTS = {"eps_mode": "mean", "residual_mode": "before", "store": "auto", "weights": "row", "activation": "identity",
-             "accuracy": "fast", **_NUMBERS}
+_DEFAULTS = {"eps": 1e-6, "c": None, "centred": False, "weight_offset": 0.0, "groups": 1, "eps_mode": "mean", "residual_mode": "before",
+             "weights": "row", "activation": "identity", "accuracy": "fast"}
+_EPSILON = {arrays.F32: 2.0 ** -23, arrays.F16: 2.0 ** -10, arrays.BF16: 2.0 ** -7}
 
-OPTIONS = """
-      eps            added below the root, unless eps_mode is "none"; 1e-6, of layer_norm 1e-5, of l2_normalize 1e-12
-      weight_offset  added to every weight: 1 for Gemma; 0 without a weight
-      centred        subtract the mean
-      eps_mode       "mean": √(σ² + eps), "sum", "sigma", "max", "none" (nrg/norm.h: nrg_eps_mode)
-      c              constant of the formula; None stands for √dim, 1 gives unit length
-      groups         a row is normalized in so many equal parts
-      weights        "row": weight is [dim]; "group": [dim / groups]
-      activation     of the gate, or of the result where there is no gate: "silu", "gelu", …
-      residual_mode  "before": norm(x + residual); "after": residual + norm(x)
-      accuracy       "fast", within 5.5 ulp (centred: 12), or "exact", within 0.501 (centred: 1); float32, nrg/norm.h
-      store          "auto", "keep", "stream": a hint
-      dtype          "bf16" where uint16 arrays hold that
-      threads        how many share the work; the bits are the same for any number
+
+class NormGradients(NamedTuple):
+    """The gradients of a norm: dx, dresidual and dgate [..., dim], dweight and dbias float32 [dim]. None for an operand that was not given.
+
+    >>> x = np.ones((1, 4), np.float32)
+    >>> nrg.rms_norm_backward(x, x).dweight is None
+    True
     """
+    dx: Array
+    dresidual: Optional[Array]
+    dgate: Optional[Array]
+    dweight: Optional[F32Array]
+    dbias: Optional[F32Array]
 
 
-def spec(dim, dtype, **given):
-    """An nrg_norm_spec by the names of the options above."""
-    unknown = set(given) - set(_DEFAULTS) - {"y_dtype", "r_dtype", "w_dtype", "gate"}
-    if unknown:
-        raise TypeError(f"a norm has no option {', '.join(sorted(unknown))}")
+def spec(dim: int, dtype: int, **given: Any) -> Any:
+    """Returns an nrg_norm_spec from the names of norm()'s options."""
     given = {**_DEFAULTS, **given}
-    fields = {name: given[name] for name in _NUMBERS}
+    fields = {name: given[name] for name in ("eps", "c", "centred", "weight_offset", "groups")}
     fields.update(arrays.options(_ENUMS, given))
     fields["centred"] = int(bool(fields["centred"]))
     fields["c_mode"] = 0 if given["c"] is None else CONSTANTS["NRG_C_GIVEN"]
+    if fields["eps"] is None:
+        fields["eps"] = _EPSILON[dtype]
     if fields["eps_mode"] == CONSTANTS["NRG_EPS_NONE"]:
         fields["eps"] = 0.0
     fields["gate"] = enum("nrg_gate", given.get("gate", "none"), "NRG_GATE_", "gate_mode")
@@ -49,150 +50,132 @@ def spec(dim, dtype, **given):
                   w_dtype=given.get("w_dtype", 0), **fields)
 
 
-def store(given):
-    """The nrg_store of the options, which the args hold."""
-    return enum("nrg_store", given.get("store", "auto"), "NRG_STORE_", "store")
+def store_of(store: str) -> int:
+    return enum("nrg_store", store, "NRG_STORE_", "store")
 
 
 class _Operands:
-    """What forward and backward pass have in common: x, residual, gate, weight and bias, and the spec."""
+    """The operands that both passes have: x, residual, gate, weight and bias, and the spec."""
 
-    def __init__(self, x, weight, bias, residual, gate, gate_mode, dtype, given, r=None):
-        self.x = arrays.as_array(x, "x")
-        if self.x.ndim == 0 or self.x.shape[-1] == 0:
-            raise arrays.unexpected("x", "[..., dim] with one element or more in a row", self.x)
+    def __init__(self, x: ArrayLike, shape: Optional[Tuple[int, ...]], weight: Any, bias: Any, residual: Any, gate: Any, gate_mode: str,
+                 dim: Optional[int], axis: Optional[int], dtype: DType, given: Any, r: Any = None) -> None:
+        whole = arrays.as_array(x, "x")
+        if whole.ndim == 0:
+            raise arrays.unexpected("x", "[..., dim]", whole)
+        arrays.last_axis(whole, "x", dim, axis)
+        self.shape, self.normalized = whole.shape, shape
+        self.x = arrays.trailing(whole, "x", shape)
         self.dim, self.leading = self.x.shape[-1], self.x.shape[:-1]
         self.number = arrays.number(self.x, "x", dtype)
-        self.residual = None if residual is None else arrays.as_array(residual, "residual")
-        self.gate = None if gate is None else arrays.as_array(gate, "gate")
-        self.groups = arrays.count(given.get("groups", 1), "groups")
+        self.residual, self.gate = self.operand(residual, "residual", True), self.operand(gate, "gate", True)
+        r = self.operand(r, "r")
+        self.groups = arrays.count(given["groups"], "groups")
         if self.groups == 0 or self.dim % self.groups:
             raise arrays.unexpected("groups", f"a divisor of the {self.dim} elements of a row", self.groups)
-        length = self.dim // self.groups if given.get("weights") == "group" else self.dim
-        self.weight, self.bias = (arrays.dense(v, n, (length,), None) for v, n in ((weight, "weight"), (bias, "bias")))
+        length: Sequence[int] = (self.dim // self.groups,) if given["weights"] == "group" else shape or (self.dim,)
+        self.weight, self.bias = (arrays.weights(v, n, length, self.x) for v, n in ((weight, "weight"), (bias, "bias")))
         w_dtype = arrays.number_of_vectors({"weight": self.weight, "bias": self.bias}, dtype, self.number)
         stream, name = (self.residual, "residual") if self.residual is not None else (r, "r")
         self.stream = arrays.number_beside(stream, name, dtype, self.number) if stream is not None else self.number
-        self.after = given.get("residual_mode", "before") == "after"
-        self.spec = spec(self.dim, self.number, y_dtype=self.stream, r_dtype=self.number if self.after else self.stream,
-                         w_dtype=w_dtype, gate=gate_mode if gate is not None else "none", **given)
+        self.after = given["residual_mode"] == "after"
+        self.store = store_of(given.pop("store"))
+        self.spec = None if self.dim == 0 else spec(self.dim, self.number, y_dtype=self.stream, r_dtype=self.number if self.after else self.stream,
+                                                    w_dtype=w_dtype, gate=gate_mode if gate is not None else "none", **given)
         if self.gate is not None and self.gate.dtype != self.x.dtype:
             raise arrays.unexpected("gate", f"{self.x.dtype.name} like x", self.gate)
         self.rows = arrays.Rows(self.leading)
 
-    def inputs(self):
+    def operand(self, value: Any, name: str, repeats: bool = False) -> Any:
+        """Returns a tensor like x, with the dimensions of normalized_shape as one."""
+        if value is None or self.normalized is None or len(self.normalized) == 1:
+            return None if value is None else arrays.as_array(value, name)
+        array = arrays.as_array(value, name)
+        return arrays.trailing(np.broadcast_to(array, self.shape) if repeats and array.shape != self.shape else array, name, self.normalized)
+
+    def new(self, out: Any, name: str, dtype: Any) -> Tuple[Array, Array]:
+        """Returns `out` or a new array, and the view with rows as one dimension."""
+        array = arrays.output(out, name, self.shape, dtype)
+        return array, arrays.trailing(array, name, self.normalized)
+
+    def inputs(self) -> None:
         self.rows.add("x", self.x, self.dim)
         self.rows.add("residual", self.residual, self.dim, repeats=True, field="y")
         self.rows.add("gate", self.gate, self.dim, repeats=True, field="z")
 
 
-def norm(x, weight=None, bias=None, *, residual=None, gate=None, gate_mode="post", out=None, residual_out=None, stats=False,
-         format=None, rounding="to_even", dtype=None, threads=1, **given):
-    """A norm of every row, of any kind that nrg/norm.h has; rms_norm, layer_norm and l2_normalize are named cases of it.
-
-    x         [..., dim]
-    weight, bias   [dim], or None
-    residual  [..., dim], of x's dtype or float32, may repeat: r = x + residual is normalized, and returned beside the result
-    gate      [..., dim], may repeat; gate_mode "post": norm ⊙ g(gate), "pre": the norm of r ⊙ g(gate)
-    out, residual_out   arrays to write the result and r to; they may be x or residual
-    stats     True: mean and 1/s are returned as well, [..., groups] float32 each
-    format    "q8_0", "int8", …: bytes with scales instead of numbers, as nrg.quantize makes them of the float32 result
-
-    Returns o [..., dim], or a tuple of what there is of (o, r, mean, rstd); with a format o is the bytes, and with int8 bytes, scales.
-
-    Options by name:
-    """
-    of = _Operands(x, weight, bias, residual, gate, gate_mode, dtype, given)
+def _forward(x: ArrayLike, shape: Optional[Tuple[int, ...]], weight: Any, bias: Any, *, dim: Optional[int], axis: Optional[int], residual: Any,
+             gate: Any, gate_mode: str, format: Optional[str], rounding: str, out: Any, residual_out: Any, stats: bool, dtype: DType,
+             threads: int, **given: Any) -> Any:
+    of = _Operands(x, shape, weight, bias, residual, gate, gate_mode, dim, axis, dtype, given)
     of.inputs()
     results = []
-    args = struct("nrg_norm_args", store=store(given))
+    args = struct("nrg_norm_args", store=of.store)
     if format is None:
-        o = arrays.output(out, "out", of.x.shape, of.x.dtype)
-        of.rows.add("out", o, of.dim, field="o")
+        o, rows = of.new(out, "out", of.x.dtype)
+        of.rows.add("out", rows, of.dim, field="o")
         results.append(o)
     else:
         if out is not None:
-            raise arrays.unexpected("out", "None with a format, whose bytes are returned", out)
+            raise arrays.unexpected("out", "None with a format, whose bytes the call returns", out)
         results += quantized.fill(args, format, rounding, of.leading, of.dim, options=of.spec)
-    r = None
     if of.residual is not None and not of.after:
-        r = arrays.output(residual_out, "residual_out", of.x.shape, of.residual.dtype)
-        of.rows.add("residual_out", r, of.dim, field="r")
+        r, rows = of.new(residual_out, "residual_out", of.residual.dtype)
+        of.rows.add("residual_out", rows, of.dim, field="r")
         results.append(r)
     elif residual_out is not None:
         raise arrays.unexpected("residual_out", "None without a residual before the norm", residual_out)
     if stats:
-        shape = of.leading + (of.groups,)
-        mean, rstd = np.empty(shape, np.float32), np.empty(shape, np.float32)
+        mean, rstd = (np.full(of.leading + (of.groups,), np.nan, np.float32) for _ in range(2))
         args.mean, args.rstd = arrays.address(mean), arrays.address(rstd)
         results += [mean, rstd]
-    of.rows.fill(args)
-    args.w, args.b = arrays.address(of.weight), arrays.address(of.bias)
-    share("nrg_norm_forward", of.spec, args, threads=threads)
+    if of.dim:
+        of.rows.fill(args)
+        args.w, args.b = arrays.address(of.weight), arrays.address(of.bias)
+        share("nrg_norm_forward", of.spec, args, threads=threads)
     return results[0] if len(results) == 1 else tuple(results)
 
 
-class NormGradients(NamedTuple):
-    """dx [..., dim], and the gradients of what else was given, or None. dweight and dbias are float32."""
-    dx: np.ndarray
-    dresidual: Optional[np.ndarray]
-    dgate: Optional[np.ndarray]
-    dweight: Optional[np.ndarray]
-    dbias: Optional[np.ndarray]
-
-
-def norm_backward(d_o, x, weight=None, bias=None, *, residual=None, gate=None, gate_mode="post", r=None, d_r=None, mean=None, out=None,
-                  dtype=None, threads=1, **given):
-    """The gradients of norm(), for what it was called with.
-
-    d_o       [..., dim], of x's dtype: the gradient of the result
-    r         [..., dim]: x + residual as norm() returned it, or None: it is added up again
-    d_r       [..., dim], of r's dtype: the gradient that arrives at r from elsewhere (the residual stream), or None
-    mean      [..., groups] as norm() returned it, or None: it is computed again
-    out       where dx is written; it may be d_o, d_r or x
-
-    Returns NormGradients(dx, dresidual, dgate, dweight, dbias): a gradient of each operand that was given, None for the others. A
-    residual before the norm has the gradient of x, in the same array where both have one dtype; one after it has d_o. Of a residual
-    or gate that repeats it is that of every row, whose sum is the caller's.
-
-    Options by name:
-    """
-    r = None if r is None else arrays.as_array(r, "r")
-    of = _Operands(x, weight, bias, residual, gate, gate_mode, dtype, given, r)
-    d_o = arrays.as_array(d_o, "d_o")
-    d_r = None if d_r is None else arrays.as_array(d_r, "d_r")
+def _backward(d_o: ArrayLike, x: ArrayLike, shape: Optional[Tuple[int, ...]], weight: Any, bias: Any, *, dim: Optional[int],
+              axis: Optional[int], residual: Any, gate: Any, gate_mode: str, r: Any, d_r: Any, mean: Any, out: Any, dtype: DType,
+              threads: int, **given: Any) -> NormGradients:
+    of = _Operands(x, shape, weight, bias, residual, gate, gate_mode, dim, axis, dtype, given, r)
+    gradient, r, d_r = of.operand(d_o, "d_o"), of.operand(r, "r"), of.operand(d_r, "d_r")
     stream = of.x if of.residual is None and r is None else of.residual if of.residual is not None else r
-    for array, name, wanted, like in ((d_o, "d_o", of.x, "x"), (r, "r", stream, "residual"), (d_r, "d_r", stream, "r")):
+    for array, name, wanted, like in ((gradient, "d_o", of.x, "x"), (r, "r", stream, "residual"), (d_r, "d_r", stream, "r")):
         if array is not None and array.dtype != wanted.dtype:
             raise arrays.unexpected(name, f"{wanted.dtype.name} like {like}", array)
-    if r is None:
-        of.rows.add("x", of.x, of.dim)
-        if not of.after:
-            of.rows.add("residual", of.residual, of.dim, repeats=True, field="y")
-    of.rows.add("gate", of.gate, of.dim, repeats=True, field="z")
     rows = of.rows
-    dx = rows.add("out", arrays.output(out, "out", of.x.shape, of.x.dtype), of.dim, field="dx")
-    rows.add("d_o", d_o, of.dim)
+    if r is None:
+        rows.add("x", of.x, of.dim)
+        if not of.after:
+            rows.add("residual", of.residual, of.dim, repeats=True, field="y")
+    rows.add("gate", of.gate, of.dim, repeats=True, field="z")
+    dx, view = of.new(out, "out", of.x.dtype)
+    rows.add("out", view, of.dim, field="dx")
+    rows.add("d_o", gradient, of.dim)
     rows.add("r", r, of.dim)
     rows.add("d_r", d_r, of.dim, field="dr_in")
-    dy = None
+    dy, dz = None, None
     if of.residual is not None:
-        dy = d_o if of.after else dx
+        dy = gradient.reshape(of.shape) if of.after else dx
         if of.residual.dtype != of.x.dtype:
-            dy = rows.add("dy", np.empty(of.x.shape, of.residual.dtype), of.dim)
-    dz = None if of.gate is None else rows.add("dz", np.empty(of.x.shape, of.x.dtype), of.dim)
+            dy, view = of.new(None, "dy", of.residual.dtype)
+            rows.add("dy", view, of.dim)
+    if of.gate is not None:
+        dz, view = of.new(None, "dz", of.x.dtype)
+        rows.add("dz", view, of.dim)
     dw, db = (None if v is None else np.empty(v.shape, np.float32) for v in (of.weight, of.bias))
-    args = struct("nrg_norm_backward_args", store=store(given), w=arrays.address(of.weight), b=arrays.address(of.bias), dw=arrays.address(dw),
-                  db=arrays.address(db))
-    rows.fill(args)
     mean = arrays.dense(mean, "mean", of.leading + (of.groups,), np.float32)
-    args.mean = arrays.address(mean) if given.get("centred") else None
-    reduce("nrg_norm_backward", (of.spec,), args, threads, bool(weight is not None or bias is not None))
+    if of.dim:
+        args = struct("nrg_norm_backward_args", store=of.store, w=arrays.address(of.weight), b=arrays.address(of.bias),
+                      dw=arrays.address(dw), db=arrays.address(db), mean=arrays.address(mean) if given["centred"] else None)
+        rows.fill(args)
+        reduce("nrg_norm_backward", (of.spec,), args, threads, dw is not None or db is not None)
     return NormGradients(dx, dy, dz, dw, db)
 
 
-def reduce(name, specs, args, threads, sums):
-    """Both phases of a backward pass, with a workspace where there are sums over rows."""
+def reduce(name: str, specs: Sequence[Any], args: Any, threads: int, sums: bool) -> None:
+    """Runs both phases of a backward pass, with a workspace if there are sums over rows."""
     memory = None
     if sums:
         size = ctypes.c_size_t()
@@ -204,31 +187,489 @@ def reduce(name, specs, args, threads, sums):
         share(name + "_reduce", *specs, args, threads=threads)
 
 
-for _function in (norm, norm_backward):
-    _function.__doc__ = _function.__doc__.rstrip() + OPTIONS
-    _function.__signature__ = with_options(_function, _DEFAULTS)
+@overload
+def norm(x: ArrayLike, weight: Optional[ArrayLike] = None, bias: Optional[ArrayLike] = None, *, eps: Optional[float] = 1e-6,
+         centred: bool = False, eps_mode: EpsMode = "mean", c: Optional[float] = None, dim: Optional[int] = None,
+         axis: Optional[int] = None, residual: None = None, residual_mode: ResidualMode = "before", gate: Optional[ArrayLike] = None,
+         gate_mode: GateMode = "post", activation: Activation = "identity", groups: int = 1, weights: Weights = "row",
+         weight_offset: float = 0.0, accuracy: Accuracy = "fast", format: None = None, rounding: Rounding = "to_even",
+         store: Store = "auto", out: Optional[Array] = None, residual_out: Optional[Array] = None, stats: Literal[False] = False,
+         dtype: DType = None, threads: int = 1) -> Array:
+    ...
 
 
-def _named(name, formula, torch, **fixed):
-    """rms_norm and its like, and their backward passes: norm() with defaults of their own."""
-
-    def forward(x, weight=None, bias=None, **given):
-        return norm(x, weight, bias, **{**fixed, **given})
-
-    def backward(d_o, x, weight=None, bias=None, **given):
-        return norm_backward(d_o, x, weight, bias, **{**fixed, **given})
-
-    forward.__name__ = forward.__qualname__ = name
-    backward.__name__ = backward.__qualname__ = name + "_backward"
-    forward.__doc__ = f"{formula}, of every row; {torch}.\n" + norm.__doc__.split("\n", 1)[1]
-    backward.__doc__ = f"The gradients of {name}(), for what it was called with.\n" + norm_backward.__doc__.split("\n", 1)[1]
-    forward.__signature__ = with_options(norm, {**_DEFAULTS, **fixed})
-    backward.__signature__ = with_options(norm_backward, {**_DEFAULTS, **fixed})
-    return forward, backward
+@overload
+def norm(x: ArrayLike, weight: Optional[ArrayLike] = None, bias: Optional[ArrayLike] = None, *, residual: ArrayLike,
+         eps: Optional[float] = 1e-6, centred: bool = False, eps_mode: EpsMode = "mean", c: Optional[float] = None,
+         dim: Optional[int] = None, axis: Optional[int] = None, residual_mode: Literal["before"] = "before",
+         gate: Optional[ArrayLike] = None, gate_mode: GateMode = "post", activation: Activation = "identity", groups: int = 1,
+         weights: Weights = "row", weight_offset: float = 0.0, accuracy: Accuracy = "fast", format: None = None,
+         rounding: Rounding = "to_even", store: Store = "auto", out: Optional[Array] = None, residual_out: Optional[Array] = None,
+         stats: Literal[False] = False, dtype: DType = None, threads: int = 1) -> Tuple[Array, Array]:
+    ...
 
 
-rms_norm, rms_norm_backward = _named("rms_norm", "x / √(mean(x²) + eps) ⊙ weight", "torch.nn.functional.rms_norm")
-layer_norm, layer_norm_backward = _named("layer_norm", "(x - mean) / √(variance + eps) ⊙ weight + bias",
-                                         "torch.nn.functional.layer_norm", eps=1e-5, centred=True)
-l2_normalize, l2_normalize_backward = _named("l2_normalize", "x / max(‖x‖, eps)", "torch.nn.functional.normalize",
-                                                       eps=1e-12, eps_mode="max", c=1.0)
+@overload
+def norm(x: ArrayLike, weight: Optional[ArrayLike] = None, bias: Optional[ArrayLike] = None, *, eps: Optional[float] = 1e-6,
+         centred: bool = False, eps_mode: EpsMode = "mean", c: Optional[float] = None, dim: Optional[int] = None,
+         axis: Optional[int] = None, residual: Optional[ArrayLike] = None, residual_mode: ResidualMode = "before",
+         gate: Optional[ArrayLike] = None, gate_mode: GateMode = "post", activation: Activation = "identity", groups: int = 1,
+         weights: Weights = "row", weight_offset: float = 0.0, accuracy: Accuracy = "fast", format: Optional[str] = None,
+         rounding: Rounding = "to_even", store: Store = "auto", out: Optional[Array] = None, residual_out: Optional[Array] = None,
+         stats: bool = False, dtype: DType = None, threads: int = 1) -> Any:
+    ...
+
+
+def norm(x: ArrayLike, weight: Optional[ArrayLike] = None, bias: Optional[ArrayLike] = None, *, eps: Optional[float] = 1e-6,
+         centred: bool = False, eps_mode: EpsMode = "mean", c: Optional[float] = None, dim: Optional[int] = None,
+         axis: Optional[int] = None, residual: Optional[ArrayLike] = None, residual_mode: ResidualMode = "before",
+         gate: Optional[ArrayLike] = None, gate_mode: GateMode = "post", activation: Activation = "identity", groups: int = 1,
+         weights: Weights = "row", weight_offset: float = 0.0, accuracy: Accuracy = "fast", format: Optional[str] = None,
+         rounding: Rounding = "to_even", store: Store = "auto", out: Optional[Array] = None, residual_out: Optional[Array] = None,
+         stats: bool = False, dtype: DType = None, threads: int = 1) -> Any:
+    """Normalizes each row: any option of nrg/norm.h. rms_norm, layer_norm and l2_normalize are named cases.
+
+    Parameters:
+    - x: [..., dim].
+    - weight, bias: [dim].
+    - eps: added to the mean square. None: the machine epsilon of x's dtype, as in torch.nn.functional.rms_norm.
+    - centred: subtract the mean.
+    - eps_mode: "mean": √(σ² + eps), or "sum", "sigma", "max", "none" (nrg/norm.h: nrg_eps_mode).
+    - c: the constant of the formula. None: √dim. 1 gives unit length.
+    - dim, axis: the last dimension, as PyTorch and NumPy name it.
+    - residual: [..., dim], of x's dtype or float32; may broadcast. The norm is of r = x + residual, and the call returns r too.
+    - residual_mode: "before", or "after": the result is residual + norm(x), and there is no r.
+    - gate: [..., dim]; may broadcast.
+    - gate_mode: "post" multiplies the result by g(gate), "pre" multiplies r by it.
+    - activation: g of the gate. Without a gate, the result is g(norm).
+    - groups: the number of equal parts of a row, normalized separately.
+    - weights: "row": weight has [dim] elements. "group": [dim / groups].
+    - weight_offset: added to each weight, 1 for Gemma.
+    - accuracy: "fast" or "exact" (docs/numerics.md).
+    - format, rounding: as in nrg.quantize. With a format, the call returns bytes in place of the result.
+    - store: "auto", "keep" or "stream", a hint for the cache.
+    - out, residual_out: the arrays for the result and r. Each may be x or residual.
+    - stats: True also returns mean and 1/s, float32 [..., groups].
+
+    Returns the result, like x. With a residual: (result, r). With stats: (result, [r,] mean, rstd). With format="int8": (bytes, scales, …).
+
+    >>> x = np.array([[3, 4]], np.float32)
+    >>> nrg.norm(x, c=1, eps_mode="none")
+    array([[0.6, 0.8]], dtype=float32)
+    """
+    return _forward(x, None, weight, bias, dim=dim, axis=axis, residual=residual, gate=gate, gate_mode=gate_mode, format=format,
+                    rounding=rounding, out=out, residual_out=residual_out, stats=stats, dtype=dtype, threads=threads, eps=eps,
+                    residual_mode=residual_mode, activation=activation, groups=groups, weights=weights, weight_offset=weight_offset,
+                    accuracy=accuracy, store=store, centred=centred, eps_mode=eps_mode, c=c)
+
+
+def norm_backward(d_o: ArrayLike, x: ArrayLike, weight: Optional[ArrayLike] = None, bias: Optional[ArrayLike] = None, *,
+                  eps: Optional[float] = 1e-6, centred: bool = False, eps_mode: EpsMode = "mean", c: Optional[float] = None,
+                  dim: Optional[int] = None, axis: Optional[int] = None, residual: Optional[ArrayLike] = None,
+                  residual_mode: ResidualMode = "before", gate: Optional[ArrayLike] = None, gate_mode: GateMode = "post",
+                  activation: Activation = "identity", groups: int = 1, weights: Weights = "row", weight_offset: float = 0.0,
+                  accuracy: Accuracy = "fast", r: Optional[ArrayLike] = None, d_r: Optional[ArrayLike] = None,
+                  mean: Optional[ArrayLike] = None, store: Store = "auto", out: Optional[Array] = None, dtype: DType = None,
+                  threads: int = 1) -> NormGradients:
+    """Returns the gradients of norm(), called with the same arguments.
+
+    Parameters:
+    - d_o: [..., dim], of x's dtype: the gradient of the result.
+    - x: [..., dim].
+    - weight, bias: [dim].
+    - eps: added to the mean square. None: the machine epsilon of x's dtype, as in torch.nn.functional.rms_norm.
+    - centred: subtract the mean.
+    - eps_mode: "mean": √(σ² + eps), or "sum", "sigma", "max", "none" (nrg/norm.h: nrg_eps_mode).
+    - c: the constant of the formula. None: √dim. 1 gives unit length.
+    - dim, axis: the last dimension, as PyTorch and NumPy name it.
+    - residual: [..., dim], of x's dtype or float32; may broadcast. The norm is of r = x + residual, and the call returns r too.
+    - residual_mode: "before", or "after": the result is residual + norm(x), and there is no r.
+    - gate: [..., dim]; may broadcast.
+    - gate_mode: "post" multiplies the result by g(gate), "pre" multiplies r by it.
+    - activation: g of the gate. Without a gate, the result is g(norm).
+    - groups: the number of equal parts of a row, normalized separately.
+    - weights: "row": weight has [dim] elements. "group": [dim / groups].
+    - weight_offset: added to each weight, 1 for Gemma.
+    - accuracy: "fast" or "exact" (docs/numerics.md).
+    - r: x + residual as the forward pass returned it. None: computed again.
+    - d_r: [..., dim], of r's dtype: the gradient of r from the residual stream. None: 0.
+    - mean: [..., groups], as the forward pass returned it. None: computed again.
+    - store: "auto", "keep" or "stream", a hint for the cache.
+    - out: the array for dx. It may be d_o, d_r or x.
+
+    Returns NormGradients(dx, dresidual, dgate, dweight, dbias); None for an operand that was not given. A residual before the norm has
+    the gradient of x, in the same array if the dtypes are equal. A residual after it has d_o. The gradient of a residual or gate that
+    broadcasts has one row per row of x; the caller adds them up.
+
+    >>> d_o, x = np.array([[1, 0]], np.float32), np.array([[3, 4]], np.float32)
+    >>> nrg.norm_backward(d_o, x, c=1, eps_mode="none").dx.round(3)
+    array([[ 0.128, -0.096]], dtype=float32)
+    """
+    return _backward(d_o, x, None, weight, bias, dim=dim, axis=axis, residual=residual, gate=gate, gate_mode=gate_mode, r=r, d_r=d_r,
+                     mean=mean, out=out, dtype=dtype, threads=threads, eps=eps, residual_mode=residual_mode, activation=activation,
+                     groups=groups, weights=weights, weight_offset=weight_offset, accuracy=accuracy, store=store, centred=centred,
+                     eps_mode=eps_mode, c=c)
+
+
+@overload
+def rms_norm(x: ArrayLike, normalized_shape: Union[Shape, ArrayLike, None] = None, weight: Optional[ArrayLike] = None,
+             eps: Optional[float] = 1e-6, *, bias: Optional[ArrayLike] = None, dim: Optional[int] = None, axis: Optional[int] = None,
+             residual: None = None, residual_mode: ResidualMode = "before", gate: Optional[ArrayLike] = None, gate_mode: GateMode = "post",
+             activation: Activation = "identity", groups: int = 1, weights: Weights = "row", weight_offset: float = 0.0,
+             accuracy: Accuracy = "fast", format: None = None, rounding: Rounding = "to_even", store: Store = "auto",
+             out: Optional[Array] = None, residual_out: Optional[Array] = None, stats: Literal[False] = False, dtype: DType = None,
+             threads: int = 1) -> Array:
+    ...
+
+
+@overload
+def rms_norm(x: ArrayLike, normalized_shape: Union[Shape, ArrayLike, None] = None, weight: Optional[ArrayLike] = None,
+             eps: Optional[float] = 1e-6, *, residual: ArrayLike, bias: Optional[ArrayLike] = None, dim: Optional[int] = None,
+             axis: Optional[int] = None, residual_mode: Literal["before"] = "before", gate: Optional[ArrayLike] = None,
+             gate_mode: GateMode = "post", activation: Activation = "identity", groups: int = 1, weights: Weights = "row",
+             weight_offset: float = 0.0, accuracy: Accuracy = "fast", format: None = None, rounding: Rounding = "to_even",
+             store: Store = "auto", out: Optional[Array] = None, residual_out: Optional[Array] = None, stats: Literal[False] = False,
+             dtype: DType = None, threads: int = 1) -> Tuple[Array, Array]:
+    ...
+
+
+@overload
+def rms_norm(x: ArrayLike, normalized_shape: Union[Shape, ArrayLike, None] = None, weight: Optional[ArrayLike] = None,
+             eps: Optional[float] = 1e-6, *, bias: Optional[ArrayLike] = None, dim: Optional[int] = None, axis: Optional[int] = None,
+             residual: Optional[ArrayLike] = None, residual_mode: ResidualMode = "before", gate: Optional[ArrayLike] = None,
+             gate_mode: GateMode = "post", activation: Activation = "identity", groups: int = 1, weights: Weights = "row",
+             weight_offset: float = 0.0, accuracy: Accuracy = "fast", format: Optional[str] = None, rounding: Rounding = "to_even",
+             store: Store = "auto", out: Optional[Array] = None, residual_out: Optional[Array] = None, stats: bool = False,
+             dtype: DType = None, threads: int = 1) -> Any:
+    ...
+
+
+def rms_norm(x: ArrayLike, normalized_shape: Union[Shape, ArrayLike, None] = None, weight: Optional[ArrayLike] = None,
+             eps: Optional[float] = 1e-6, *, bias: Optional[ArrayLike] = None, dim: Optional[int] = None, axis: Optional[int] = None,
+             residual: Optional[ArrayLike] = None, residual_mode: ResidualMode = "before", gate: Optional[ArrayLike] = None,
+             gate_mode: GateMode = "post", activation: Activation = "identity", groups: int = 1, weights: Weights = "row",
+             weight_offset: float = 0.0, accuracy: Accuracy = "fast", format: Optional[str] = None, rounding: Rounding = "to_even",
+             store: Store = "auto", out: Optional[Array] = None, residual_out: Optional[Array] = None, stats: bool = False,
+             dtype: DType = None, threads: int = 1) -> Any:
+    """Applies RMSNorm to each row: x / √(mean(x²) + eps) ⊙ weight. As torch.nn.functional.rms_norm.
+
+    Parameters:
+    - x: [..., dim].
+    - normalized_shape: a tuple or an int: the last dimensions, which form a row. It may be omitted: rms_norm(x, weight).
+    - weight: [dim], or a list.
+    - eps: added to the mean square. None: the machine epsilon of x's dtype, PyTorch's default.
+    - bias: [dim].
+    - dim, axis: the last dimension, as PyTorch and NumPy name it.
+    - residual: [..., dim], of x's dtype or float32; may broadcast. The norm is of r = x + residual, and the call returns r too.
+    - residual_mode: "before", or "after": the result is residual + norm(x), and there is no r.
+    - gate: [..., dim]; may broadcast.
+    - gate_mode: "post" multiplies the result by g(gate), "pre" multiplies r by it.
+    - activation: g of the gate. Without a gate, the result is g(norm).
+    - groups: the number of equal parts of a row, normalized separately.
+    - weights: "row": weight has [dim] elements. "group": [dim / groups].
+    - weight_offset: added to each weight, 1 for Gemma.
+    - accuracy: "fast" or "exact" (docs/numerics.md).
+    - format, rounding: as in nrg.quantize. With a format, the call returns bytes in place of the result.
+    - store: "auto", "keep" or "stream", a hint for the cache.
+    - out, residual_out: the arrays for the result and r. Each may be x or residual.
+    - stats: True also returns mean and 1/s, float32 [..., groups].
+
+    Returns the result, like x. With a residual: (result, r). With stats: (result, [r,] mean, rstd). With format="int8": (bytes, scales, …).
+
+    >>> x, w = np.array([[1, 2, 3, 4]], np.float32), np.ones(4, np.float32)
+    >>> nrg.rms_norm(x, w).round(4)
+    array([[0.3651, 0.7303, 1.0954, 1.4606]], dtype=float32)
+    >>> o, r = nrg.rms_norm(x, (4,), w, residual=x)
+    >>> r
+    array([[2., 4., 6., 8.]], dtype=float32)
+    """
+    shape, weight, bias = arrays.normalized(normalized_shape, weight, bias)
+    return _forward(x, shape, weight, bias, dim=dim, axis=axis, residual=residual, gate=gate, gate_mode=gate_mode, format=format,
+                    rounding=rounding, out=out, residual_out=residual_out, stats=stats, dtype=dtype, threads=threads, eps=eps,
+                    residual_mode=residual_mode, activation=activation, groups=groups, weights=weights, weight_offset=weight_offset,
+                    accuracy=accuracy, store=store, centred=False, eps_mode="mean", c=None)
+
+
+def rms_norm_backward(d_o: ArrayLike, x: ArrayLike, normalized_shape: Union[Shape, ArrayLike, None] = None,
+                      weight: Optional[ArrayLike] = None, eps: Optional[float] = 1e-6, *, bias: Optional[ArrayLike] = None,
+                      dim: Optional[int] = None, axis: Optional[int] = None, residual: Optional[ArrayLike] = None,
+                      residual_mode: ResidualMode = "before", gate: Optional[ArrayLike] = None, gate_mode: GateMode = "post",
+                      activation: Activation = "identity", groups: int = 1, weights: Weights = "row", weight_offset: float = 0.0,
+                      accuracy: Accuracy = "fast", r: Optional[ArrayLike] = None, d_r: Optional[ArrayLike] = None,
+                      mean: Optional[ArrayLike] = None, store: Store = "auto", out: Optional[Array] = None, dtype: DType = None,
+                      threads: int = 1) -> NormGradients:
+    """Returns the gradients of rms_norm(), called with the same arguments.
+
+    Parameters:
+    - d_o: [..., dim], of x's dtype: the gradient of the result.
+    - x: [..., dim].
+    - normalized_shape: a tuple or an int: the last dimensions, which form a row. It may be omitted: rms_norm(x, weight).
+    - weight: [dim], or a list.
+    - eps: added to the mean square. None: the machine epsilon of x's dtype, PyTorch's default.
+    - bias: [dim].
+    - dim, axis: the last dimension, as PyTorch and NumPy name it.
+    - residual: [..., dim], of x's dtype or float32; may broadcast. The norm is of r = x + residual, and the call returns r too.
+    - residual_mode: "before", or "after": the result is residual + norm(x), and there is no r.
+    - gate: [..., dim]; may broadcast.
+    - gate_mode: "post" multiplies the result by g(gate), "pre" multiplies r by it.
+    - activation: g of the gate. Without a gate, the result is g(norm).
+    - groups: the number of equal parts of a row, normalized separately.
+    - weights: "row": weight has [dim] elements. "group": [dim / groups].
+    - weight_offset: added to each weight, 1 for Gemma.
+    - accuracy: "fast" or "exact" (docs/numerics.md).
+    - r: x + residual as the forward pass returned it. None: computed again.
+    - d_r: [..., dim], of r's dtype: the gradient of r from the residual stream. None: 0.
+    - mean: [..., groups], as the forward pass returned it. None: computed again.
+    - store: "auto", "keep" or "stream", a hint for the cache.
+    - out: the array for dx. It may be d_o, d_r or x.
+
+    Returns NormGradients(dx, dresidual, dgate, dweight, dbias); None for an operand that was not given. A residual before the norm has
+    the gradient of x, in the same array if the dtypes are equal. A residual after it has d_o. The gradient of a residual or gate that
+    broadcasts has one row per row of x; the caller adds them up.
+
+    >>> x, w = np.array([[1, 2, 3, 4]], np.float32), np.ones(4, np.float32)
+    >>> nrg.rms_norm_backward(x, x, w).dweight.round(4)
+    array([0.3651, 1.4606, 3.2863, 5.8424], dtype=float32)
+    """
+    shape, weight, bias = arrays.normalized(normalized_shape, weight, bias)
+    return _backward(d_o, x, shape, weight, bias, dim=dim, axis=axis, residual=residual, gate=gate, gate_mode=gate_mode, r=r, d_r=d_r,
+                     mean=mean, out=out, dtype=dtype, threads=threads, eps=eps, residual_mode=residual_mode, activation=activation,
+                     groups=groups, weights=weights, weight_offset=weight_offset, accuracy=accuracy, store=store,
+                     centred=False, eps_mode="mean", c=None)
+
+
+@overload
+def layer_norm(x: ArrayLike, normalized_shape: Union[Shape, ArrayLike, None] = None, weight: Optional[ArrayLike] = None,
+               bias: Optional[ArrayLike] = None, eps: Optional[float] = 1e-5, *, dim: Optional[int] = None, axis: Optional[int] = None,
+               residual: None = None, residual_mode: ResidualMode = "before", gate: Optional[ArrayLike] = None,
+               gate_mode: GateMode = "post", activation: Activation = "identity", groups: int = 1, weights: Weights = "row",
+               weight_offset: float = 0.0, accuracy: Accuracy = "fast", format: None = None, rounding: Rounding = "to_even",
+               store: Store = "auto", out: Optional[Array] = None, residual_out: Optional[Array] = None, stats: Literal[False] = False,
+               dtype: DType = None, threads: int = 1) -> Array:
+    ...
+
+
+@overload
+def layer_norm(x: ArrayLike, normalized_shape: Union[Shape, ArrayLike, None] = None, weight: Optional[ArrayLike] = None,
+               bias: Optional[ArrayLike] = None, eps: Optional[float] = 1e-5, *, residual: ArrayLike, dim: Optional[int] = None,
+               axis: Optional[int] = None, residual_mode: Literal["before"] = "before", gate: Optional[ArrayLike] = None,
+               gate_mode: GateMode = "post", activation: Activation = "identity", groups: int = 1, weights: Weights = "row",
+               weight_offset: float = 0.0, accuracy: Accuracy = "fast", format: None = None, rounding: Rounding = "to_even",
+               store: Store = "auto", out: Optional[Array] = None, residual_out: Optional[Array] = None, stats: Literal[False] = False,
+               dtype: DType = None, threads: int = 1) -> Tuple[Array, Array]:
+    ...
+
+
+@overload
+def layer_norm(x: ArrayLike, normalized_shape: Union[Shape, ArrayLike, None] = None, weight: Optional[ArrayLike] = None,
+               bias: Optional[ArrayLike] = None, eps: Optional[float] = 1e-5, *, dim: Optional[int] = None, axis: Optional[int] = None,
+               residual: Optional[ArrayLike] = None, residual_mode: ResidualMode = "before", gate: Optional[ArrayLike] = None,
+               gate_mode: GateMode = "post", activation: Activation = "identity", groups: int = 1, weights: Weights = "row",
+               weight_offset: float = 0.0, accuracy: Accuracy = "fast", format: Optional[str] = None, rounding: Rounding = "to_even",
+               store: Store = "auto", out: Optional[Array] = None, residual_out: Optional[Array] = None, stats: bool = False,
+               dtype: DType = None, threads: int = 1) -> Any:
+    ...
+
+
+def layer_norm(x: ArrayLike, normalized_shape: Union[Shape, ArrayLike, None] = None, weight: Optional[ArrayLike] = None,
+               bias: Optional[ArrayLike] = None, eps: Optional[float] = 1e-5, *, dim: Optional[int] = None, axis: Optional[int] = None,
+               residual: Optional[ArrayLike] = None, residual_mode: ResidualMode = "before", gate: Optional[ArrayLike] = None,
+               gate_mode: GateMode = "post", activation: Activation = "identity", groups: int = 1, weights: Weights = "row",
+               weight_offset: float = 0.0, accuracy: Accuracy = "fast", format: Optional[str] = None, rounding: Rounding = "to_even",
+               store: Store = "auto", out: Optional[Array] = None, residual_out: Optional[Array] = None, stats: bool = False,
+               dtype: DType = None, threads: int = 1) -> Any:
+    """Applies LayerNorm to each row: (x - mean) / √(variance + eps) ⊙ weight + bias. As torch.nn.functional.layer_norm.
+
+    Parameters:
+    - x: [..., dim].
+    - normalized_shape: a tuple or an int: the last dimensions, which form a row. It may be omitted: layer_norm(x, weight, bias).
+    - weight, bias: [dim], or lists.
+    - eps: added to the variance.
+    - dim, axis: the last dimension, as PyTorch and NumPy name it.
+    - residual: [..., dim], of x's dtype or float32; may broadcast. The norm is of r = x + residual, and the call returns r too.
+    - residual_mode: "before", or "after": the result is residual + norm(x), and there is no r.
+    - gate: [..., dim]; may broadcast.
+    - gate_mode: "post" multiplies the result by g(gate), "pre" multiplies r by it.
+    - activation: g of the gate. Without a gate, the result is g(norm).
+    - groups: the number of equal parts of a row, normalized separately.
+    - weights: "row": weight has [dim] elements. "group": [dim / groups].
+    - weight_offset: added to each weight, 1 for Gemma.
+    - accuracy: "fast" or "exact" (docs/numerics.md).
+    - format, rounding: as in nrg.quantize. With a format, the call returns bytes in place of the result.
+    - store: "auto", "keep" or "stream", a hint for the cache.
+    - out, residual_out: the arrays for the result and r. Each may be x or residual.
+    - stats: True also returns mean and 1/s, float32 [..., groups].
+
+    Returns the result, like x. With a residual: (result, r). With stats: (result, [r,] mean, rstd). With format="int8": (bytes, scales, …).
+
+    >>> x, w, b = np.array([[1, 2, 3, 4]], np.float32), np.ones(4, np.float32), np.zeros(4, np.float32)
+    >>> nrg.layer_norm(x, (4,), w, b).round(4)
+    array([[-1.3416, -0.4472,  0.4472,  1.3416]], dtype=float32)
+    """
+    shape, weight, bias = arrays.normalized(normalized_shape, weight, bias)
+    return _forward(x, shape, weight, bias, dim=dim, axis=axis, residual=residual, gate=gate, gate_mode=gate_mode, format=format,
+                    rounding=rounding, out=out, residual_out=residual_out, stats=stats, dtype=dtype, threads=threads, eps=eps,
+                    residual_mode=residual_mode, activation=activation, groups=groups, weights=weights, weight_offset=weight_offset,
+                    accuracy=accuracy, store=store, centred=True, eps_mode="mean", c=None)
+
+
+def layer_norm_backward(d_o: ArrayLike, x: ArrayLike, normalized_shape: Union[Shape, ArrayLike, None] = None,
+                        weight: Optional[ArrayLike] = None, bias: Optional[ArrayLike] = None, eps: Optional[float] = 1e-5, *,
+                        dim: Optional[int] = None, axis: Optional[int] = None, residual: Optional[ArrayLike] = None,
+                        residual_mode: ResidualMode = "before", gate: Optional[ArrayLike] = None, gate_mode: GateMode = "post",
+                        activation: Activation = "identity", groups: int = 1, weights: Weights = "row", weight_offset: float = 0.0,
+                        accuracy: Accuracy = "fast", r: Optional[ArrayLike] = None, d_r: Optional[ArrayLike] = None,
+                        mean: Optional[ArrayLike] = None, store: Store = "auto", out: Optional[Array] = None, dtype: DType = None,
+                        threads: int = 1) -> NormGradients:
+    """Returns the gradients of layer_norm(), called with the same arguments.
+
+    Parameters:
+    - d_o: [..., dim], of x's dtype: the gradient of the result.
+    - x: [..., dim].
+    - normalized_shape: a tuple or an int: the last dimensions, which form a row. It may be omitted: layer_norm(x, weight, bias).
+    - weight, bias: [dim], or lists.
+    - eps: added to the variance.
+    - dim, axis: the last dimension, as PyTorch and NumPy name it.
+    - residual: [..., dim], of x's dtype or float32; may broadcast. The norm is of r = x + residual, and the call returns r too.
+    - residual_mode: "before", or "after": the result is residual + norm(x), and there is no r.
+    - gate: [..., dim]; may broadcast.
+    - gate_mode: "post" multiplies the result by g(gate), "pre" multiplies r by it.
+    - activation: g of the gate. Without a gate, the result is g(norm).
+    - groups: the number of equal parts of a row, normalized separately.
+    - weights: "row": weight has [dim] elements. "group": [dim / groups].
+    - weight_offset: added to each weight, 1 for Gemma.
+    - accuracy: "fast" or "exact" (docs/numerics.md).
+    - r: x + residual as the forward pass returned it. None: computed again.
+    - d_r: [..., dim], of r's dtype: the gradient of r from the residual stream. None: 0.
+    - mean: [..., groups], as the forward pass returned it. None: computed again.
+    - store: "auto", "keep" or "stream", a hint for the cache.
+    - out: the array for dx. It may be d_o, d_r or x.
+
+    Returns NormGradients(dx, dresidual, dgate, dweight, dbias); None for an operand that was not given. A residual before the norm has
+    the gradient of x, in the same array if the dtypes are equal. A residual after it has d_o. The gradient of a residual or gate that
+    broadcasts has one row per row of x; the caller adds them up.
+
+    >>> x, w, b = np.array([[1, 2, 3, 4]], np.float32), np.ones(4, np.float32), np.zeros(4, np.float32)
+    >>> nrg.layer_norm_backward(x, x, (4,), w, b).dbias
+    array([1., 2., 3., 4.], dtype=float32)
+    """
+    shape, weight, bias = arrays.normalized(normalized_shape, weight, bias)
+    return _backward(d_o, x, shape, weight, bias, dim=dim, axis=axis, residual=residual, gate=gate, gate_mode=gate_mode, r=r, d_r=d_r,
+                     mean=mean, out=out, dtype=dtype, threads=threads, eps=eps, residual_mode=residual_mode, activation=activation,
+                     groups=groups, weights=weights, weight_offset=weight_offset, accuracy=accuracy, store=store,
+                     centred=True, eps_mode="mean", c=None)
+
+
+@overload
+def l2_normalize(x: ArrayLike, dim: int = -1, eps: Optional[float] = 1e-12, *, weight: Optional[ArrayLike] = None,
+                 bias: Optional[ArrayLike] = None, axis: Optional[int] = None, residual: None = None,
+                 residual_mode: ResidualMode = "before", gate: Optional[ArrayLike] = None, gate_mode: GateMode = "post",
+                 activation: Activation = "identity", groups: int = 1, weights: Weights = "row", weight_offset: float = 0.0,
+                 accuracy: Accuracy = "fast", format: None = None, rounding: Rounding = "to_even", store: Store = "auto",
+                 out: Optional[Array] = None, residual_out: Optional[Array] = None, stats: Literal[False] = False, dtype: DType = None,
+                 threads: int = 1) -> Array:
+    ...
+
+
+@overload
+def l2_normalize(x: ArrayLike, dim: int = -1, eps: Optional[float] = 1e-12, *, residual: ArrayLike, weight: Optional[ArrayLike] = None,
+                 bias: Optional[ArrayLike] = None, axis: Optional[int] = None, residual_mode: Literal["before"] = "before",
+                 gate: Optional[ArrayLike] = None, gate_mode: GateMode = "post", activation: Activation = "identity", groups: int = 1,
+                 weights: Weights = "row", weight_offset: float = 0.0, accuracy: Accuracy = "fast", format: None = None,
+                 rounding: Rounding = "to_even", store: Store = "auto", out: Optional[Array] = None, residual_out: Optional[Array] = None,
+                 stats: Literal[False] = False, dtype: DType = None, threads: int = 1) -> Tuple[Array, Array]:
+    ...
+
+
+@overload
+def l2_normalize(x: ArrayLike, dim: int = -1, eps: Optional[float] = 1e-12, *, weight: Optional[ArrayLike] = None,
+                 bias: Optional[ArrayLike] = None, axis: Optional[int] = None, residual: Optional[ArrayLike] = None,
+                 residual_mode: ResidualMode = "before", gate: Optional[ArrayLike] = None, gate_mode: GateMode = "post",
+                 activation: Activation = "identity", groups: int = 1, weights: Weights = "row", weight_offset: float = 0.0,
+                 accuracy: Accuracy = "fast", format: Optional[str] = None, rounding: Rounding = "to_even", store: Store = "auto",
+                 out: Optional[Array] = None, residual_out: Optional[Array] = None, stats: bool = False, dtype: DType = None,
+                 threads: int = 1) -> Any:
+    ...
+
+
+def l2_normalize(x: ArrayLike, dim: int = -1, eps: Optional[float] = 1e-12, *, weight: Optional[ArrayLike] = None,
+                 bias: Optional[ArrayLike] = None, axis: Optional[int] = None, residual: Optional[ArrayLike] = None,
+                 residual_mode: ResidualMode = "before", gate: Optional[ArrayLike] = None, gate_mode: GateMode = "post",
+                 activation: Activation = "identity", groups: int = 1, weights: Weights = "row", weight_offset: float = 0.0,
+                 accuracy: Accuracy = "fast", format: Optional[str] = None, rounding: Rounding = "to_even", store: Store = "auto",
+                 out: Optional[Array] = None, residual_out: Optional[Array] = None, stats: bool = False, dtype: DType = None,
+                 threads: int = 1) -> Any:
+    """Scales each row to unit length: x / max(‖x‖, eps) ⊙ weight. As torch.nn.functional.normalize with p=2, dim=-1.
+
+    Parameters:
+    - x: [..., dim].
+    - eps: the least length.
+    - weight, bias: [dim].
+    - dim, axis: the last dimension, as PyTorch and NumPy name it.
+    - residual: [..., dim], of x's dtype or float32; may broadcast. The norm is of r = x + residual, and the call returns r too.
+    - residual_mode: "before", or "after": the result is residual + norm(x), and there is no r.
+    - gate: [..., dim]; may broadcast.
+    - gate_mode: "post" multiplies the result by g(gate), "pre" multiplies r by it.
+    - activation: g of the gate. Without a gate, the result is g(norm).
+    - groups: the number of equal parts of a row, normalized separately.
+    - weights: "row": weight has [dim] elements. "group": [dim / groups].
+    - weight_offset: added to each weight, 1 for Gemma.
+    - accuracy: "fast" or "exact" (docs/numerics.md).
+    - format, rounding: as in nrg.quantize. With a format, the call returns bytes in place of the result.
+    - store: "auto", "keep" or "stream", a hint for the cache.
+    - out, residual_out: the arrays for the result and r. Each may be x or residual.
+    - stats: True also returns mean and 1/s, float32 [..., groups].
+
+    Returns the result, like x. With a residual: (result, r). With stats: (result, [r,] mean, rstd). With format="int8": (bytes, scales, …).
+
+    >>> nrg.l2_normalize(np.array([[3, 4]], np.float32))
+    array([[0.6, 0.8]], dtype=float32)
+    """
+    return _forward(x, None, weight, bias, dim=dim, axis=axis, residual=residual, gate=gate, gate_mode=gate_mode, format=format,
+                    rounding=rounding, out=out, residual_out=residual_out, stats=stats, dtype=dtype, threads=threads, eps=eps,
+                    residual_mode=residual_mode, activation=activation, groups=groups, weights=weights, weight_offset=weight_offset,
+                    accuracy=accuracy, store=store, centred=False, eps_mode="max", c=1.0)
+
+
+def l2_normalize_backward(d_o: ArrayLike, x: ArrayLike, dim: int = -1, eps: Optional[float] = 1e-12, *, weight: Optional[ArrayLike] = None,
+                          bias: Optional[ArrayLike] = None, axis: Optional[int] = None, residual: Optional[ArrayLike] = None,
+                          residual_mode: ResidualMode = "before", gate: Optional[ArrayLike] = None, gate_mode: GateMode = "post",
+                          activation: Activation = "identity", groups: int = 1, weights: Weights = "row", weight_offset: float = 0.0,
+                          accuracy: Accuracy = "fast", r: Optional[ArrayLike] = None, d_r: Optional[ArrayLike] = None,
+                          mean: Optional[ArrayLike] = None, store: Store = "auto", out: Optional[Array] = None, dtype: DType = None,
+                          threads: int = 1) -> NormGradients:
+    """Returns the gradients of l2_normalize(), called with the same arguments.
+
+    Parameters:
+    - d_o: [..., dim], of x's dtype: the gradient of the result.
+    - x: [..., dim].
+    - eps: the least length.
+    - weight, bias: [dim].
+    - dim, axis: the last dimension, as PyTorch and NumPy name it.
+    - residual: [..., dim], of x's dtype or float32; may broadcast. The norm is of r = x + residual, and the call returns r too.
+    - residual_mode: "before", or "after": the result is residual + norm(x), and there is no r.
+    - gate: [..., dim]; may broadcast.
+    - gate_mode: "post" multiplies the result by g(gate), "pre" multiplies r by it.
+    - activation: g of the gate. Without a gate, the result is g(norm).
+    - groups: the number of equal parts of a row, normalized separately.
+    - weights: "row": weight has [dim] elements. "group": [dim / groups].
+    - weight_offset: added to each weight, 1 for Gemma.
+    - accuracy: "fast" or "exact" (docs/numerics.md).
+    - r: x + residual as the forward pass returned it. None: computed again.
+    - d_r: [..., dim], of r's dtype: the gradient of r from the residual stream. None: 0.
+    - mean: [..., groups], as the forward pass returned it. None: computed again.
+    - store: "auto", "keep" or "stream", a hint for the cache.
+    - out: the array for dx. It may be d_o, d_r or x.
+
+    Returns NormGradients(dx, dresidual, dgate, dweight, dbias); None for an operand that was not given. A residual before the norm has
+    the gradient of x, in the same array if the dtypes are equal. A residual after it has d_o. The gradient of a residual or gate that
+    broadcasts has one row per row of x; the caller adds them up.
+
+    >>> d_o, x = np.array([[1, 0]], np.float32), np.array([[3, 4]], np.float32)
+    >>> nrg.l2_normalize_backward(d_o, x).dx.round(3)
+    array([[ 0.128, -0.096]], dtype=float32)
+    """
+    return _backward(d_o, x, None, weight, bias, dim=dim, axis=axis, residual=residual, gate=gate, gate_mode=gate_mode, r=r, d_r=d_r,
+                     mean=mean, out=out, dtype=dtype, threads=threads, eps=eps, residual_mode=residual_mode, activation=activation,
+                     groups=groups, weights=weights, weight_offset=weight_offset, accuracy=accuracy, store=store,
+                     centred=False, eps_mode="max", c=1.0)

@@ -1,25 +1,40 @@
 """Positions that are added or looked up: sinusoids (nrg/sinusoidal.h), embeddings (nrg/embed.h), biases of scores by distance
 (nrg/score_bias.h), positions by recursion (nrg/recurrent.h)."""
+from __future__ import annotations
+
 import ctypes
+from typing import Any, Dict, List, Literal, Optional, Tuple, Union
 
 import numpy as np
 
 from . import _arrays as arrays
 from ._library import CONSTANTS, call, enum, function, share, struct
+from ._types import Array, ArrayLike, DType, F32Array, F64Array, Store
 
 
 # ---- sinusoids ----
 
-def sinusoidal(positions, dim, *, base=10000.0, layout="interleaved", spread="below_base", first_position=0, dtype=None, out=None, threads=1):
-    """The sinusoidal table of Vaswani et al., p[k, 2i] = sin(k · base^(-2i/dim)), and its variants.
+def sinusoidal(positions: Union[int, ArrayLike], dim: int, *, base: float = 10000.0,
+               layout: Literal["interleaved", "concatenated", "cosines_first"] = "interleaved",
+               spread: Literal["below_base", "to_base"] = "below_base", first_position: int = 0, dtype: DType = None,
+               out: Optional[Array] = None, threads: int = 1) -> Array:
+    """Returns the sinusoidal table of Vaswani et al., p[k, 2i] = sin(k · base^(-2i/dim)), or a variant of it.
 
-    positions  a number of rows, counted from `first_position`, or integers [rows]
-    layout     "interleaved": sin, cos, sin, cos; "concatenated": sines, then cosines; "cosines_first"
-    spread     "below_base": the paper's exponents; "to_base": from 0 to 1 (tensor2tensor, fairseq, Whisper)
-    dtype      of the result: "f32", "f16", "bf16"; None: out's, or float32
-    out        [rows, dim]
+    Parameters:
+    - positions: the number of rows, or integers [rows].
+    - dim: the elements of a row.
+    - base: of the frequencies.
+    - layout: "interleaved": sin, cos, sin, cos. "concatenated": sines, then cosines. "cosines_first": cosines, then sines.
+    - spread: "below_base": the paper's exponents. "to_base": exponents from 0 to 1 (tensor2tensor, fairseq, Whisper).
+    - first_position: the position of the first row, if positions is a number.
+    - dtype: "f32", "f16" or "bf16", the dtype of the result. None: that of out, or float32.
+    - out: the array for the result, [rows, dim].
 
-    Returns [rows, dim].
+    Returns an array [rows, dim].
+
+    >>> nrg.sinusoidal(2, 2).round(4)
+    array([[0.    , 1.    ],
+           [0.8415, 0.5403]], dtype=float32)
     """
     rows, given = arrays.counted(positions, "positions")
     dim = arrays.count(dim, "dim", 1)
@@ -41,71 +56,77 @@ def sinusoidal(positions, dim, *, base=10000.0, layout="interleaved", spread="be
 # ---- embeddings ----
 
 class Term:
-    """A term of embed(): rows of a table by ids, or counted up from `first`, times a scale.
+    """A term of embed(): rows of a table, selected by ids or by counting, times a scale.
 
-    table   [rows, dim]
-    ids     integers [tokens], or with a period [period]; None: first, first + 1, …
-    scale   of what is picked; None: 1
-    period  tokens after which ids, or the count, begin anew; 0: never
+    Parameters:
+    - table: [rows, dim].
+    - ids: integers [tokens], or with a period [period]. None: first, first + 1, …
+    - first: the row of the first token, without ids.
+    - scale: multiplies the rows. None: 1.
+    - period: the number of tokens after which ids, or the count, start again. 0: never.
+
+    >>> table = np.array([[1], [2], [3]], np.float32)
+    >>> nrg.embed([nrg.Term(table, [2, 0]), nrg.Term(table, first=1)])
+    array([[5.],
+           [4.]], dtype=float32)
     """
 
-    def __init__(self, table, ids=None, *, first=0, scale=None, period=0):
+    def __init__(self, table: ArrayLike, ids: Optional[ArrayLike] = None, *, first: int = 0, scale: Optional[float] = None,
+                 period: int = 0) -> None:
         self.table, self.first, self.scale, self.period = arrays.as_array(table, "table"), first, scale, period
         if self.table.ndim != 2:
             raise arrays.unexpected("table", "[rows, dim]", self.table)
-        self.ids = None if ids is None else arrays.integers(ids, "ids", (np.size(ids),))
+        self.ids: Any = None if ids is None else arrays.integers(ids, "ids", (np.size(ids),))
 
-    def fields(self, tokens):
+    def _fields(self, tokens: int) -> Dict[str, Any]:
         if self.ids is not None:
             arrays.dense(self.ids, "ids", (min(self.period, tokens),) if self.period else (tokens,), np.int32)
         return {"rows": self.table.shape[0], "ids": arrays.address(self.ids), "first_position": self.first, "scale": self.scale,
                 "period": self.period or None}
 
 
-def _stride(array, name):
-    """Of the rows of [rows, dim]."""
-    rows = arrays.Rows(array.shape[:-1])
-    rows.add(name, array)
-    dimensions = rows.dimensions()
-    if len(dimensions) > 1:
-        raise ValueError(f"{name}: rows are not at one distance from each other; np.ascontiguousarray makes a copy whose rows are")
-    return dimensions[0][1][name] if dimensions else 0
+def embed(terms: Union[Term, List[Term], Tuple[Term, ...]], *, x: Optional[ArrayLike] = None, tokens: Optional[int] = None,
+          out: Optional[Array] = None, dtype: DType = None, threads: int = 1) -> Array:
+    """Adds up to three tables for each token: x + A[a] + B[b] + C[c].
 
+    Parameters:
+    - terms: one Term or several.
+    - x: [tokens, dim].
+    - tokens: the number of tokens, if neither x nor ids determine it.
+    - out: the array for the result, [tokens, dim]. It may be x.
 
-def embed(terms, *, x=None, tokens=None, out=None, dtype=None, threads=1):
-    """x + A[a] + B[b] + C[c]: up to three Terms, for every token.
+    Returns an array [tokens, dim], of x's dtype, or the tables'.
 
-    terms   a Term or a list of them
-    x       [tokens, dim], or None
-    tokens  how many, where neither x nor ids say
-    out     [tokens, dim]; it may be x
-
-    Returns [tokens, dim], of x's dtype, or the tables'.
+    >>> table = np.array([[1], [2], [3]], np.float32)
+    >>> nrg.embed(nrg.Term(table, [2, 0]), x=np.zeros((2, 1), np.float32))
+    array([[3.],
+           [1.]], dtype=float32)
     """
     terms = [terms] if isinstance(terms, Term) else list(terms)
     if not 1 <= len(terms) <= CONSTANTS["NRG_EMBED_TABLES"]:
         raise ValueError(f"terms: expected 1 to {CONSTANTS['NRG_EMBED_TABLES']}, got {len(terms)}")
-    x = None if x is None else arrays.as_array(x, "x")
+    given = None if x is None else arrays.as_array(x, "x")
     table = terms[0].table
-    kind, dim = table.dtype if x is None else x.dtype, table.shape[1]
-    if x is not None and x.ndim != 2:
-        raise arrays.unexpected("x", f"[tokens, {dim}]", x)
+    kind, dim = table.dtype if given is None else given.dtype, table.shape[1]
+    if given is not None and given.ndim != 2:
+        raise arrays.unexpected("x", f"[tokens, {dim}]", given)
     if tokens is None:
-        tokens = x.shape[0] if x is not None else next((len(t.ids) for t in terms if t.ids is not None and not t.period), None)
-        if tokens is None:
+        known = [len(t.ids) for t in terms if t.ids is not None and not t.period] if given is None else [given.shape[0]]
+        if not known:
             raise arrays.unexpected("tokens", "a number, since neither x nor ids have one", None)
+        tokens = known[0]
     tokens = arrays.count(tokens, "tokens")
-    if x is not None and x.shape != (tokens, dim):
-        raise arrays.unexpected("x", [tokens, dim], x)
+    if given is not None and given.shape != (tokens, dim):
+        raise arrays.unexpected("x", [tokens, dim], given)
     for term in terms[1:]:
         if term.table.dtype != table.dtype or term.table.shape[1] != dim:
             raise arrays.unexpected("table", f"{table.dtype.name} [rows, {dim}] like the first one", term.table)
     o = arrays.output(out, "out", (tokens, dim), kind)
-    number = arrays.number(o, "table" if x is None else "x", dtype)
-    args = struct("nrg_embed_args", rows=tokens, dim=dim, dtype=number,
-                  table_dtype=arrays.number_beside(table, "table", dtype, number, "x"), x=arrays.address(x), o=arrays.address(o), o_stride=_stride(o, "out"),
-                  x_stride=0 if x is None else _stride(x, "x"))
-    tables = [struct("nrg_embed_table", table=arrays.address(term.table), stride=_stride(term.table, "table"), **term.fields(tokens))
+    number = arrays.number(o, "table" if given is None else "x", dtype)
+    args = struct("nrg_embed_args", rows=tokens, dim=dim, dtype=number, table_dtype=arrays.number_beside(table, "table", dtype, number, "x"),
+                  x=arrays.address(given), o=arrays.address(o), o_stride=arrays.row_stride(o, "out"),
+                  x_stride=0 if given is None else arrays.row_stride(given, "x"))
+    tables = [struct("nrg_embed_table", table=arrays.address(term.table), stride=arrays.row_stride(term.table, "table"), **term._fields(tokens))
               for term in terms]
     array = (type(tables[0]) * len(tables))(*tables)
     args.tables, args.table_count = ctypes.addressof(array), len(tables)
@@ -113,40 +134,78 @@ def embed(terms, *, x=None, tokens=None, out=None, dtype=None, threads=1):
     return o
 
 
-def embedding(ids, table, *, scale=None, out=None, dtype=None, threads=1):
-    """Rows of a table by their ids: torch.nn.functional.embedding.
+def embedding(ids: ArrayLike, weight: ArrayLike, *, scale: Optional[float] = None, out: Optional[Array] = None, dtype: DType = None,
+              threads: int = 1) -> Array:
+    """Returns the rows of a table with these ids. As torch.nn.functional.embedding.
 
-    ids integers [tokens], table [rows, dim]  ->  [tokens, dim]
+    Parameters:
+    - ids: integers [...].
+    - weight: the table, [rows, dim].
+    - scale: multiplies the rows. None: 1.
+    - out: the array for the result.
+
+    Returns an array [..., dim].
+
+    >>> weight = np.array([[1, 2], [3, 4]], np.float32)
+    >>> nrg.embedding([[1], [0]], weight)
+    array([[[3., 4.]],
+    <BLANKLINE>
+           [[1., 2.]]], dtype=float32)
     """
-    if ids is None:
-        raise arrays.unexpected("ids", "integers [tokens]", None)
-    return embed(Term(table, ids, scale=scale), out=out, dtype=dtype, threads=threads)
+    table = arrays.as_array(weight, "weight")
+    if table.ndim != 2:
+        raise arrays.unexpected("weight", "[rows, dim]", table)
+    numbers = arrays.integers(ids, "ids", np.shape(ids) if ids is not None else (), optional=False)
+    o = arrays.output(out, "out", numbers.shape + table.shape[1:], table.dtype)
+    number = arrays.number(table, "weight", dtype)
+    rows = arrays.Rows(numbers.shape)
+    rows.add("out", o, field="o")
+    dimensions = rows.dimensions()
+    if len(dimensions) > 1:
+        raise arrays.unexpected("out", f"rows with one common stride ({arrays.COPY})", o)
+    args = struct("nrg_embed_args", rows=numbers.size, dim=table.shape[1], dtype=number, table_dtype=number, o=arrays.address(o),
+                  o_stride=dimensions[0][1]["o"] if dimensions else 0)
+    term = struct("nrg_embed_table", table=arrays.address(table), stride=arrays.row_stride(table, "weight"), rows=table.shape[0],
+                  ids=arrays.address(numbers), scale=scale)
+    args.tables, args.table_count = ctypes.addressof(term), 1
+    share("nrg_embed_forward", args, threads=threads)
+    return o
 
 
-def embedding_backward(d_o, ids, rows, *, scale=None, out=None, accumulate=False, dtype=None, threads=1):
-    """The gradient of embedding()'s table: d_table[k] = scale · Σ d_o[t] over the tokens with ids[t] = k.
+def embedding_backward(d_o: ArrayLike, ids: ArrayLike, num_embeddings: int, *, scale: Optional[float] = None, out: Optional[Array] = None,
+                       accumulate: bool = False, dtype: DType = None, threads: int = 1) -> Array:
+    """Returns the gradient of embedding()'s table: row k is scale · Σ d_o[t] over the tokens t with id k.
 
-    d_o   [tokens, dim]
-    ids   integers [tokens]
-    rows  of the table
-    out   [rows, dim], of d_o's dtype or float32; with accumulate it is added to
+    Parameters:
+    - d_o: [..., dim].
+    - ids: integers [...].
+    - num_embeddings: the number of rows of the table.
+    - scale: as in embedding().
+    - out: the array for the result, of d_o's dtype or float32.
+    - accumulate: add to out.
 
-    Returns [rows, dim], float32 unless out is there.
+    Returns an array [num_embeddings, dim], float32 if out is None.
+
+    >>> nrg.embedding_backward(np.array([[1], [2], [3]], np.float32), [1, 0, 1], 2)
+    array([[2.],
+           [4.]], dtype=float32)
     """
     d_o = arrays.as_array(d_o, "d_o")
-    if d_o.ndim != 2:
-        raise arrays.unexpected("d_o", "[tokens, dim]", d_o)
+    if d_o.ndim == 0:
+        raise arrays.unexpected("d_o", "[..., dim]", d_o)
     if accumulate and out is None:
         raise arrays.unexpected("out", "an array with accumulate", None)
-    tokens, dim = d_o.shape
-    rows = arrays.count(rows, "rows")
-    ids = arrays.integers(ids, "ids", (tokens,), optional=False)
+    dim = d_o.shape[-1]
+    rows = arrays.count(num_embeddings, "num_embeddings")
+    ids = arrays.integers(ids, "ids", d_o.shape[:-1], optional=False)
     number = arrays.number(d_o, "d_o", dtype)
     table = arrays.output(out, "out", (rows, dim), np.float32 if out is None else out.dtype)
-    args = struct("nrg_embed_backward_args", rows=tokens, dim=dim, dtype=number,
-                  table_dtype=arrays.number_beside(table, "out", dtype, number, "d_o"), d_o=arrays.address(d_o), d_o_stride=_stride(d_o, "d_o"))
-    gradient = struct("nrg_embed_gradient", d_table=arrays.address(table), stride=_stride(table, "out"), rows=rows,
-                            ids=arrays.address(ids), scale=scale, accumulate=int(bool(accumulate)))
+    gradients = arrays.Rows(d_o.shape[:-1])
+    gradients.add("d_o", d_o)
+    args = struct("nrg_embed_backward_args", dim=dim, dtype=number, table_dtype=arrays.number_beside(table, "out", dtype, number, "d_o"))
+    gradients.one_stride(args)
+    gradient = struct("nrg_embed_gradient", d_table=arrays.address(table), stride=arrays.row_stride(table, "out"), rows=rows,
+                      ids=arrays.address(ids), scale=scale, accumulate=int(bool(accumulate)))
     args.tables, args.table_count = ctypes.addressof(gradient), 1
     size = ctypes.c_size_t()
     call("nrg_embed_backward_workspace", args, ctypes.addressof(size))
@@ -159,10 +218,17 @@ def embedding_backward(d_o, ids, rows, *, scale=None, out=None, accumulate=False
 
 # ---- biases of scores ----
 
-def alibi_slopes(heads, max_bias=8.0):
-    """ALiBi's slopes.
+def alibi_slopes(heads: int, max_bias: float = 8.0) -> F32Array:
+    """Returns ALiBi's slopes.
 
-    heads  ->  float32 [heads]
+    Parameters:
+    - heads: the number of heads.
+    - max_bias: the slopes are 2^(-max_bias · i / heads) for a power of two.
+
+    Returns float32 [heads].
+
+    >>> nrg.alibi_slopes(2)
+    array([0.0625    , 0.00390625], dtype=float32)
     """
     heads = arrays.count(heads, "heads")
     slopes = np.empty(heads, np.float32)
@@ -170,48 +236,71 @@ def alibi_slopes(heads, max_bias=8.0):
     return slopes
 
 
-def _bias_spec(heads, queries, keys, first_position, causal, bidirectional, buckets, max_distance):
-    """The spec of T5; of ALiBi, if the last three are 0."""
+def _bias_spec(heads: int, queries: int, keys: int, first_position: Optional[int], causal: bool, bidirectional: bool, buckets: int,
+               max_distance: int) -> Any:
+    """Returns the spec of T5, or of ALiBi if the last three are 0."""
     return struct("nrg_score_bias_spec", heads=heads, queries=queries, keys=keys, first_position=first_position, causal=int(bool(causal)),
                   bidirectional=int(bool(bidirectional)), buckets=buckets, max_distance=max_distance)
 
 
-def _diagonals(heads, queries, keys):
+def _diagonals(heads: int, queries: int, keys: int) -> Tuple[int, int]:
     queries, keys = arrays.count(queries, "queries"), arrays.count(keys, "keys")
     return (heads, queries + keys - 1 if queries and keys else 0)
 
 
-def alibi_diagonals(slopes, queries, keys, *, first_position=None, causal=False, threads=1):
-    """ALiBi's biases, a number for each head and distance of key and query: what score_bias() and softmax() take.
+def alibi_diagonals(slopes: ArrayLike, queries: int, keys: int, *, first_position: Optional[int] = None, causal: bool = False,
+                    threads: int = 1) -> F32Array:
+    """Returns ALiBi's biases, one per head and distance of key and query, for score_bias() and softmax().
 
-    slopes        float32 [heads]
-    first_position  of query 0, where that of key 0 is 0; None: keys - queries
-    causal        -infinity where the key comes after the query
+    Parameters:
+    - slopes: float32 [heads].
+    - queries, keys: the numbers of queries and keys.
+    - first_position: the position of query 0; key 0 has position 0. None: keys - queries.
+    - causal: -inf for keys after the query.
 
     Returns float32 [heads, queries + keys - 1].
+
+    >>> nrg.alibi_diagonals(np.array([0.5], np.float32), 2, 2)
+    array([[-0.5, -0. , -0.5]], dtype=float32)
     """
     slopes = arrays.as_array(slopes, "slopes")
     slopes = arrays.dense(slopes, "slopes", (slopes.size,), np.float32)
-    diagonals = np.empty(_diagonals(slopes.size, queries, keys), np.float32)
-    spec = _bias_spec(slopes.size, queries, keys, first_position, causal, 0, 0, 0)
+    diagonals = np.empty(_diagonals(slopes.size, queries, keys), np.float32)  # type: ignore[union-attr]
+    spec = _bias_spec(diagonals.shape[0], queries, keys, first_position, causal, False, 0, 0)
     share("nrg_alibi_diagonals", spec, arrays.address(slopes), arrays.address(diagonals), 0, threads=threads)
     return diagonals
 
 
-def t5_bucket(distance, *, bidirectional=True, buckets=32, max_distance=128):
-    """T5's bucket of a distance, key minus query; -1 where buckets or max_distance are refused.
+def t5_bucket(distance: int, *, bidirectional: bool = True, buckets: int = 32, max_distance: int = 128) -> int:
+    """Returns T5's bucket of a distance.
 
-    int  ->  int
+    Parameters:
+    - distance: the position of the key minus that of the query.
+    - bidirectional, buckets, max_distance: as in t5_diagonals().
+
+    Returns an int; -1 if buckets or max_distance is out of range.
+
+    >>> nrg.t5_bucket(-3), nrg.t5_bucket(3)
+    (3, 19)
     """
-    return function("nrg_t5_bucket")(distance, int(bool(bidirectional)), buckets, max_distance)
+    return int(function("nrg_t5_bucket")(distance, int(bool(bidirectional)), buckets, max_distance))
 
 
-def t5_diagonals(table, queries, keys, *, first_position=None, causal=False, bidirectional=True, max_distance=128, dtype=None, threads=1):
-    """T5's biases from its table of numbers, as alibi_diagonals().
+def t5_diagonals(table: ArrayLike, queries: int, keys: int, *, first_position: Optional[int] = None, causal: bool = False,
+                 bidirectional: bool = True, max_distance: int = 128, dtype: DType = None, threads: int = 1) -> F32Array:
+    """Returns T5's biases, one per head and distance of key and query, for score_bias() and softmax().
 
-    table  [buckets, heads]
+    Parameters:
+    - table: [buckets, heads], the model's biases.
+    - queries, keys, first_position, causal: as in alibi_diagonals().
+    - bidirectional: half of the buckets are for keys after the query.
+    - max_distance: the distance from which all share one bucket.
 
     Returns float32 [heads, queries + keys - 1].
+
+    >>> table = np.arange(32, dtype=np.float32).reshape(32, 1)
+    >>> nrg.t5_diagonals(table, 2, 2)
+    array([[ 1.,  0., 17.]], dtype=float32)
     """
     table = arrays.as_array(table, "table")
     if table.ndim != 2 or table.size == 0:
@@ -219,16 +308,25 @@ def t5_diagonals(table, queries, keys, *, first_position=None, causal=False, bid
     buckets, heads = table.shape
     diagonals = np.empty(_diagonals(heads, queries, keys), np.float32)
     spec = _bias_spec(heads, queries, keys, first_position, causal, bidirectional, buckets, max_distance)
-    share("nrg_t5_diagonals_forward", spec, arrays.number(table, "table", dtype), arrays.address(table), _stride(table, "table"),
+    share("nrg_t5_diagonals_forward", spec, arrays.number(table, "table", dtype), arrays.address(table), arrays.row_stride(table, "table"),
           arrays.address(diagonals), 0, threads=threads)
     return diagonals
 
 
-def t5_diagonals_backward(d_diagonals, queries, keys, buckets=32, *, first_position=None, causal=False, bidirectional=True, max_distance=128,
-                threads=1):
-    """The gradient of T5's table from that of the diagonals, which score_bias_backward() makes.
+def t5_diagonals_backward(d_diagonals: ArrayLike, queries: int, keys: int, buckets: int = 32, *, first_position: Optional[int] = None,
+                          causal: bool = False, bidirectional: bool = True, max_distance: int = 128, threads: int = 1) -> F32Array:
+    """Returns the gradient of T5's table.
 
-    d_diagonals float64 [heads, queries + keys - 1]  ->  float32 [buckets, heads]
+    Parameters:
+    - d_diagonals: float64 [heads, queries + keys - 1], from score_bias_backward().
+    - buckets: the rows of the table.
+    - the others: as in t5_diagonals().
+
+    Returns float32 [buckets, heads].
+
+    >>> nrg.t5_diagonals_backward(np.array([[1.0, 2.0, 3.0]]), 2, 2)[:2]
+    array([[2.],
+           [1.]], dtype=float32)
     """
     d_diagonals = arrays.as_array(d_diagonals, "d_diagonals")
     if d_diagonals.ndim != 2:
@@ -237,19 +335,28 @@ def t5_diagonals_backward(d_diagonals, queries, keys, buckets=32, *, first_posit
     d_diagonals = arrays.dense(d_diagonals, "d_diagonals", _diagonals(heads, queries, keys), np.float64)
     d_table = np.empty((buckets, heads), np.float32)
     spec = _bias_spec(heads, queries, keys, first_position, causal, bidirectional, buckets, max_distance)
-    share("nrg_t5_diagonals_backward", spec, arrays.address(d_diagonals), 0, arrays.address(d_table), 0, 0, threads=threads)
+    share("nrg_t5_diagonals_backward", spec, arrays.address(d_diagonals), 0, arrays.address(d_table), 0, 0,
+          threads=threads)
     return d_table
 
 
-def score_bias(scores, diagonals, *, scale=None, store="auto", out=None, dtype=None, threads=1):
-    """scores · scale + diagonals at their distance.
+def score_bias(scores: ArrayLike, diagonals: ArrayLike, *, scale: Optional[float] = None, store: Store = "auto",
+               out: Optional[Array] = None, dtype: DType = None, threads: int = 1) -> Array:
+    """Returns scores · scale, plus the bias of each distance.
 
-    scores     [batch, heads, queries, keys], or the last of these
-    diagonals  float32 [heads, queries + keys - 1]
-    scale      None: 1
-    out        it may be scores
+    Parameters:
+    - scores: [batch, heads, queries, keys], or the last of these.
+    - diagonals: float32 [heads, queries + keys - 1], from alibi_diagonals() or t5_diagonals().
+    - scale: multiplies the scores. None: 1.
+    - store: "auto", "keep" or "stream", a hint for the cache.
+    - out: the array for the result. It may be scores.
 
     Returns an array like scores.
+
+    >>> diagonals = nrg.alibi_diagonals(np.array([0.5], np.float32), 2, 2)
+    >>> nrg.score_bias(np.zeros((2, 2), np.float32), diagonals)
+    array([[ 0. , -0.5],
+           [-0.5,  0. ]], dtype=float32)
     """
     scores = arrays.as_array(scores, "scores")
     (batch, heads, queries), _, _ = arrays.four(scores, "scores")
@@ -257,20 +364,27 @@ def score_bias(scores, diagonals, *, scale=None, store="auto", out=None, dtype=N
     diagonals = arrays.dense(diagonals, "diagonals", _diagonals(heads, queries, keys), np.float32, optional=False)
     o = arrays.output(out, "out", scores.shape, scores.dtype)
     args = struct("nrg_score_bias_args", batch=batch, heads=heads, queries=queries, keys=keys, dtype=arrays.number(scores, "scores", dtype),
-                  store=enum("nrg_store", store, "NRG_STORE_", "store"), diagonals=arrays.address(diagonals), scale=scale)
+                  store=enum("nrg_store", store, "NRG_STORE_", "store"), diagonals=arrays.address(diagonals),
+                  scale=scale)
     arrays.fill_four(args, "scores", scores)
     arrays.fill_four(args, "o", o, "out")
     share("nrg_score_bias_forward", args, threads=threads)
     return o
 
 
-def score_bias_backward(d_o, *, out=None, accumulate=False, dtype=None, threads=1):
-    """The gradient of the diagonals: the sum of d_o along each.
+def score_bias_backward(d_o: ArrayLike, *, out: Optional[Array] = None, accumulate: bool = False, dtype: DType = None,
+                        threads: int = 1) -> F64Array:
+    """Returns the gradient of the diagonals of score_bias(): the sum of d_o along each.
 
-    d_o  [batch, heads, queries, keys], or the last of these
-    out  float64 [heads, queries + keys - 1]; with accumulate it is added to
+    Parameters:
+    - d_o: [batch, heads, queries, keys], or the last of these.
+    - out: the array for the result.
+    - accumulate: add to out.
 
     Returns float64 [heads, queries + keys - 1].
+
+    >>> nrg.score_bias_backward(np.array([[1, 2], [3, 4]], np.float32))
+    array([[3., 5., 2.]])
     """
     d_o = arrays.as_array(d_o, "d_o")
     (batch, heads, queries), _, _ = arrays.four(d_o, "d_o")
@@ -278,7 +392,7 @@ def score_bias_backward(d_o, *, out=None, accumulate=False, dtype=None, threads=
     if accumulate and out is None:
         raise arrays.unexpected("out", "an array with accumulate", None)
     shape = _diagonals(heads, queries, keys)
-    sums = arrays.dense(arrays.output(out, "out", shape, np.float64), "out", shape, None)
+    sums: F64Array = arrays.dense(arrays.output(out, "out", shape, np.float64), "out", shape, None)
     args = struct("nrg_score_bias_backward_args", batch=batch, heads=heads, queries=queries, keys=keys,
                   dtype=arrays.number(d_o, "d_o", dtype), accumulate=int(bool(accumulate)), d_diagonals=arrays.address(sums))
     arrays.fill_four(args, "d_o", d_o)
@@ -288,54 +402,71 @@ def score_bias_backward(d_o, *, out=None, accumulate=False, dtype=None, threads=
 
 # ---- by recursion ----
 
-def recurrent_positions(w, p0, positions, *, b=None, out=None, dtype=None, threads=1):
-    """p_k = tanh(W p_(k-1) + b), k = 1 … positions, of one or several chains.
+def recurrent_positions(w: ArrayLike, p0: ArrayLike, positions: int, *, b: Optional[ArrayLike] = None, out: Optional[Array] = None,
+                        dtype: DType = None, threads: int = 1) -> Array:
+    """Returns p_k = tanh(W p_(k-1) + b) for k = 1 … positions, of one or several chains.
 
-    w    [dim, dim]
-    p0   [chains, dim] or [dim], of one dtype with the result
-    b    [dim], or None, of w's dtype
-    out  [chains, positions, dim] or [positions, dim]
+    Parameters:
+    - w: [dim, dim].
+    - p0: [chains, dim] or [dim].
+    - positions: the number of steps.
+    - b: [dim], of w's dtype.
+    - out: the array for the result.
 
-    Returns p like out.
+    Returns an array [chains, positions, dim] or [positions, dim], of p0's dtype.
+
+    >>> nrg.recurrent_positions(np.ones((1, 1), np.float32), np.ones(1, np.float32), 2).round(4)
+    array([[0.7616],
+           [0.642 ]], dtype=float32)
     """
     w, p0 = arrays.as_array(w, "w"), arrays.as_array(p0, "p0")
     if p0.ndim not in (1, 2) or p0.shape[-1] == 0:
         raise arrays.unexpected("p0", "[dim] or [chains, dim] with one element or more", p0)
     dim, positions = p0.shape[-1], arrays.count(positions, "positions")
     number = arrays.number(p0, "p0", dtype)
-    w = arrays.dense(w, "w", (dim, dim), None)
-    b = arrays.dense(b, "b", (dim,), w.dtype)
-    p0 = arrays.dense(p0, "p0", p0.shape, None)
-    p = arrays.output(out, "out", p0.shape[:-1] + (positions, dim), p0.dtype)
+    matrix: Array = arrays.dense(w, "w", (dim, dim), None)
+    bias = arrays.dense(b, "b", (dim,), matrix.dtype)
+    first: Array = arrays.dense(p0, "p0", p0.shape, None)
+    p: Array = arrays.output(out, "out", first.shape[:-1] + (positions, dim), first.dtype)
     p = arrays.dense(p, "out", p.shape, None)
-    args = struct("nrg_recurrent_args", dim=dim, positions=positions, chains=p0.shape[0] if p0.ndim == 2 else 1, dtype=number,
-                  w_dtype=arrays.number_beside(w, "w", dtype, number, "p0"), w=arrays.address(w), b=arrays.address(b), p0=arrays.address(p0),
-                  p=arrays.address(p))
+    args = struct("nrg_recurrent_args", dim=dim, positions=positions, chains=first.shape[0] if first.ndim == 2 else 1, dtype=number,
+                  w_dtype=arrays.number_beside(matrix, "w", dtype, number, "p0"), w=arrays.address(matrix), b=arrays.address(bias),
+                  p0=arrays.address(first), p=arrays.address(p))
     share("nrg_recurrent_forward", args, threads=threads)
     return p
 
 
-def recurrent_positions_backward(dp, p, w, p0, *, dtype=None, threads=1):
-    """The gradients of recurrent_positions().
+def recurrent_positions_backward(dp: ArrayLike, p: ArrayLike, w: ArrayLike, p0: ArrayLike, *, dtype: DType = None,
+                                 threads: int = 1) -> Tuple[F32Array, F32Array, F32Array]:
+    """Returns the gradients of recurrent_positions().
 
-    dp, p   [chains, positions, dim] or [positions, dim]: the gradient of p, and p
-    w, p0   as in the forward pass
+    Parameters:
+    - dp, p: [chains, positions, dim] or [positions, dim]: the gradient of the result, and the result.
+    - w, p0: as in recurrent_positions().
 
     Returns (dw [dim, dim], db [dim], d_p0 like p0), float32.
+
+    >>> w, p0 = np.ones((1, 1), np.float32), np.ones(1, np.float32)
+    >>> p = nrg.recurrent_positions(w, p0, 1)
+    >>> dw, db, d_p0 = nrg.recurrent_positions_backward(np.ones((1, 1), np.float32), p, w, p0)
+    >>> dw.round(4)
+    array([[0.42]], dtype=float32)
     """
     p = arrays.as_array(p, "p")
     if p.ndim not in (2, 3) or p.shape[-1] == 0:
         raise arrays.unexpected("p", "[positions, dim] or [chains, positions, dim] with one element or more", p)
     number = arrays.number(p, "p", dtype)
     dp = arrays.like(dp, "dp", p, "p")
-    p, dp = arrays.dense(p, "p", p.shape, None), arrays.dense(dp, "dp", p.shape, None)
-    dim = p.shape[-1]
-    w = arrays.dense(w, "w", (dim, dim), None, optional=False)
-    p0 = arrays.dense(p0, "p0", p.shape[:-2] + (dim,), p.dtype, optional=False)
-    dw, db, d_p0 = (np.empty(shape, np.float32) for shape in ((dim, dim), (dim,), p0.shape))
-    args = struct("nrg_recurrent_backward_args", dim=dim, positions=p.shape[-2], chains=p.shape[0] if p.ndim == 3 else 1,
-                  dtype=number, w_dtype=arrays.number_beside(w, "w", dtype, number, "p"), w=arrays.address(w), p0=arrays.address(p0),
-                  p=arrays.address(p), dp=arrays.address(dp), dw=arrays.address(dw), db=arrays.address(db), d_p0=arrays.address(d_p0))
+    result: Array = arrays.dense(p, "p", p.shape, None)
+    gradient: Array = arrays.dense(dp, "dp", p.shape, None)
+    dim = result.shape[-1]
+    matrix: Array = arrays.dense(w, "w", (dim, dim), None, optional=False)
+    first: Array = arrays.dense(p0, "p0", result.shape[:-2] + (dim,), result.dtype, optional=False)
+    dw, db, d_p0 = np.empty((dim, dim), np.float32), np.empty(dim, np.float32), np.empty(first.shape, np.float32)
+    args = struct("nrg_recurrent_backward_args", dim=dim, positions=result.shape[-2], chains=result.shape[0] if result.ndim == 3 else 1,
+                  dtype=number, w_dtype=arrays.number_beside(matrix, "w", dtype, number, "p"), w=arrays.address(matrix),
+                  p0=arrays.address(first), p=arrays.address(result), dp=arrays.address(gradient), dw=arrays.address(dw),
+                  db=arrays.address(db), d_p0=arrays.address(d_p0))
     size = ctypes.c_size_t()
     call("nrg_recurrent_backward_workspace", args, ctypes.addressof(size))
     memory = arrays.workspace(size.value)

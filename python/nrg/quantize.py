@@ -1,22 +1,49 @@
-"""Rows as bytes with scales, and back (nrg/quantize.h). `_quantized` has the shapes."""
+"""Quantized rows (nrg/quantize.h): bytes with scales, and back. `_quantized` has the shapes."""
+from __future__ import annotations
+
+from typing import Any, Optional, Tuple, Union, overload
+
 from . import _arrays as arrays
 from . import _quantized as quantized
 from ._library import share, struct
-
-FORMATS = """"q8_0", "q8_K": blocks of 32 and 256 with ggml's layout; "q8_0_4x4", "q8_0_4x8", "q8_0_8x4", "q8_0_8x8" and the same
-              of q8_K: interleaved; "int8", "int8_32", "int8_64", "int8_128": bytes, and a scale for each row or so many elements"""
+from ._types import Array, ArrayLike, BlockFormat, ByteFormat, DType, F32Array, Rounding
 
 
-def quantize(x, format="q8_0", *, rounding="to_even", out=None, dtype=None, threads=1):
-    """Rows of x as bytes with scales.
+@overload
+def quantize(x: ArrayLike, format: BlockFormat = "q8_0", *, rounding: Rounding = "to_even", out: Optional[Array] = None,
+             dtype: DType = None, threads: int = 1) -> Array:
+    ...
 
-    x         [..., dim]
-    format    {formats}
-    rounding  "to_even" or "away": where ties go. docs/ops/quantize.md lists the functions of ggml with the same bytes as either
-    out       packed, or of int8 (packed, scales): C-contiguous arrays for them
 
-    Returns packed, uint8 [..., bytes of a row]; of int8 (packed int8 [..., dim], scales float32 [..., scales of a row]). Of
-    interleaved formats a row of packed holds 4 or 8 rows of x.
+@overload
+def quantize(x: ArrayLike, format: ByteFormat, *, rounding: Rounding = "to_even", out: Optional[Tuple[Array, Array]] = None,
+             dtype: DType = None, threads: int = 1) -> Tuple[Array, F32Array]:
+    ...
+
+
+@overload
+def quantize(x: ArrayLike, format: str, *, rounding: Rounding = "to_even", out: Any = None, dtype: DType = None, threads: int = 1) -> Any:
+    ...
+
+
+def quantize(x: ArrayLike, format: str = "q8_0", *, rounding: Rounding = "to_even", out: Any = None, dtype: DType = None,
+             threads: int = 1) -> Any:
+    """Converts each row to bytes with scales.
+
+    Parameters:
+    - x: [..., dim].
+    - format: "q8_0" and "q8_K": blocks of 32 and 256 elements in ggml's layout. "q8_0_4x4", "q8_0_4x8", "q8_0_8x4", "q8_0_8x8", and the
+      same of q8_K: blocks of 4 or 8 rows, interleaved. "int8": one scale per row. "int8_32", "int8_64", "int8_128": one scale per 32, 64
+      or 128 elements.
+    - rounding: "to_even" or "away", the direction of ties. docs/ops/quantize.md lists ggml's functions with equal bytes.
+    - out: a contiguous array for the bytes. For int8: (bytes, scales).
+
+    Returns uint8 [..., bytes of a row]. For int8: (int8 [..., dim], float32 [..., scales of a row]). A row of an interleaved format holds
+    4 or 8 rows of x.
+
+    >>> q, scales = nrg.quantize(np.array([[127, -64]], np.float32), "int8")
+    >>> q, scales
+    (array([[127, -64]], dtype=int8), array([[1.]], dtype=float32))
     """
     x = arrays.adjacent(arrays.as_array(x, "x"), "x")
     rows = arrays.Rows(x.shape[:-1])
@@ -30,15 +57,20 @@ def quantize(x, format="q8_0", *, rounding="to_even", out=None, dtype=None, thre
     return results[0] if len(results) == 1 else tuple(results)
 
 
-def dequantize(packed, scales=None, format="q8_0", *, dtype=None, out=None, threads=1):
-    """The numbers that bytes with scales stand for.
+def dequantize(packed: ArrayLike, scales: Optional[ArrayLike] = None, format: Union[BlockFormat, ByteFormat, str] = "q8_0", *,
+               dtype: DType = None, out: Optional[Array] = None, threads: int = 1) -> Array:
+    """Converts bytes with scales to numbers.
 
-    packed, scales  as quantize() returned them; scales for int8 only
-    format          {formats}
-    dtype           of the result: "f32", "f16", "bf16"; None: out's, or float32
-    out             [..., dim]
+    Parameters:
+    - packed, scales: as quantize() returned them. Only int8 has scales.
+    - format: as in quantize().
+    - dtype: "f32", "f16" or "bf16", the dtype of the result. None: that of out, or float32.
+    - out: the array for the result, [..., dim].
 
-    Returns [..., dim].
+    Returns an array [..., dim].
+
+    >>> nrg.dequantize(nrg.quantize(np.full((1, 32), 127, np.float32)))[0, :3]
+    array([127., 127., 127.], dtype=float32)
     """
     packed = arrays.adjacent(arrays.as_array(packed, "packed"), "packed")
     number = quantized.number(format)
@@ -66,7 +98,3 @@ def dequantize(packed, scales=None, format="q8_0", *, dtype=None, out=None, thre
     rows.fill(args)
     share("nrg_dequantize", args, threads=threads)
     return o
-
-
-for _function in (quantize, dequantize):
-    _function.__doc__ = _function.__doc__.replace("{formats}", FORMATS)

@@ -1,41 +1,54 @@
-"""Relative positions in attention (nrg/relative.h, nrg/relative_shift.h): Shaw's, and Transformer-XL's and XLNet's."""
+"""Relative positions in attention (nrg/relative.h, nrg/relative_shift.h): Shaw's, Transformer-XL's and XLNet's."""
+from __future__ import annotations
+
+from typing import Any, Optional, Tuple
+
 import numpy as np
 
 from . import _arrays as arrays
 from ._library import share, struct
+from ._types import Array, ArrayLike, DType, F32Array, Pair
 
 
-def _classes(p_min, p_max):
+def _classes(p_min: int, p_max: int) -> int:
     if p_max < p_min:
         raise arrays.unexpected("p_max", f"an integer from p_min = {p_min}", p_max)
     return p_max - p_min + 1
 
 
-def _strides(array, name):
+def _strides(array: Array, name: str) -> Tuple[Tuple[int, ...], Any]:
     sizes, (batch, head, row), _ = arrays.four(array, name)
     return sizes, struct("nrg_head_strides", batch=batch, head=head, row=row)
 
 
-def _table(table, heads, dim, p_min, p_max):
-    """Fields of [classes, dim] or [heads, classes, dim]; dim None: any."""
+def _table(table: Any, heads: int, dim: Optional[int], p_min: int, p_max: int) -> Tuple[Array, int]:
+    """Returns the array [classes, dim] or [heads, classes, dim], and whether it has heads; dim None: any."""
     if dim is None:
         if np.ndim(table) not in (2, 3):
             raise arrays.unexpected("table", "[p_max - p_min + 1, dim], or [heads, …, …]", arrays.as_array(table, "table"))
         dim = np.shape(table)[-1]
-    shape = (_classes(p_min, p_max), dim)
-    table = arrays.dense(table, "table", shape if np.ndim(table) == 2 else (heads, *shape), None)
-    return table, int(table.ndim == 3)
+    shape: Tuple[int, ...] = (_classes(p_min, p_max), dim)
+    array: Array = arrays.dense(table, "table", shape if np.ndim(table) == 2 else (heads, *shape), None, optional=False)
+    return array, int(array.ndim == 3)
 
 
-def relative_scores(q, table, keys, p_min, p_max, *, first_position=None, scores=None, dtype=None, threads=1):
-    """q_i · table[class(i, j)] for every query and key; class is clip(first_position + i - j, p_min, p_max) - p_min.
+def relative_scores(q: ArrayLike, table: ArrayLike, keys: int, p_min: int, p_max: int, *, first_position: Optional[int] = None,
+                    scores: Optional[Array] = None, dtype: DType = None, threads: int = 1) -> Array:
+    """Returns q_i · table[class(i, j)] for each query i and key j, with class(i, j) = clip(first_position + i - j, p_min, p_max) - p_min.
 
-    q       [batch, heads, queries, dim], or the last of these
-    table   [p_max - p_min + 1, dim], or [heads, …, …] with one for each head; q's dtype or float32
-    first_position  position of query 0, where that of key 0 is 0; None: keys - queries
-    scores  [batch, heads, queries, keys], which it is added to, in place; None: a new array
+    Parameters:
+    - q: [batch, heads, queries, dim], or the last of these.
+    - table: [p_max - p_min + 1, dim], or [heads, …, …] with one per head; q's dtype or float32.
+    - keys: the number of keys.
+    - p_min, p_max: the least and the greatest distance that has its own row of the table.
+    - first_position: the position of query 0; key 0 has position 0. None: keys - queries.
+    - scores: [batch, heads, queries, keys]. The call adds the result to it. None: a new array.
 
-    Returns [batch, heads, queries, keys].
+    Returns an array [batch, heads, queries, keys].
+
+    >>> q, table = np.array([[2]], np.float32), np.array([[10], [20], [30]], np.float32)
+    >>> nrg.relative_scores(q, table, 2, -1, 1)
+    array([[60., 40.]], dtype=float32)
     """
     q = arrays.as_array(q, "q")
     (batch, heads, queries), q_strides = _strides(q, "q")
@@ -50,14 +63,22 @@ def relative_scores(q, table, keys, p_min, p_max, *, first_position=None, scores
     return o
 
 
-def relative_values(a, table, p_min, p_max, *, first_position=None, out=None, accumulate=False, dtype=None, threads=1):
-    """Σ_j a_ij table[class(i, j)] for every query.
+def relative_values(a: ArrayLike, table: ArrayLike, p_min: int, p_max: int, *, first_position: Optional[int] = None,
+                    out: Optional[Array] = None, accumulate: bool = False, dtype: DType = None, threads: int = 1) -> Array:
+    """Returns Σ_j a_ij table[class(i, j)] for each query i.
 
-    a      [batch, heads, queries, keys], or the last of these
-    table  [p_max - p_min + 1, dim], or [heads, …, …]
-    out    [batch, heads, queries, dim]; with accumulate it is added to
+    Parameters:
+    - a: [batch, heads, queries, keys], or the last of these.
+    - table: [p_max - p_min + 1, dim], or [heads, …, …].
+    - p_min, p_max, first_position: as in relative_scores().
+    - out: the array for the result.
+    - accumulate: add to out.
 
-    Returns [batch, heads, queries, dim].
+    Returns an array [batch, heads, queries, dim].
+
+    >>> a, table = np.array([[1, 2]], np.float32), np.array([[10], [20], [30]], np.float32)
+    >>> nrg.relative_values(a, table, -1, 1)
+    array([[70.]], dtype=float32)
     """
     a = arrays.as_array(a, "a")
     (batch, heads, queries), a_strides = _strides(a, "a")
@@ -74,18 +95,28 @@ def relative_values(a, table, p_min, p_max, *, first_position=None, out=None, ac
     return o
 
 
-def relative_backward(a, q, p_min, p_max, *, first_position=None, table_per_head=False, dtype=None, threads=1):
-    """The gradient of a table: Σ q_i a_ij over the queries and keys of each class (nrg/relative.h says which a and q).
+def relative_backward(a: ArrayLike, q: ArrayLike, p_min: int, p_max: int, *, first_position: Optional[int] = None,
+                      table_per_head: bool = False, dtype: DType = None, threads: int = 1) -> F32Array:
+    """Returns the gradient of a table: Σ q_i a_ij over the queries and keys of each class. nrg/relative.h specifies a and q.
 
-    a  [batch, heads, queries, keys], or the last of these
-    q  [batch, heads, queries, dim], likewise
+    Parameters:
+    - a: [batch, heads, queries, keys], or the last of these.
+    - q: [batch, heads, queries, dim], likewise.
+    - p_min, p_max, first_position: as in relative_scores().
+    - table_per_head: True returns a table per head.
 
-    Returns float32 [p_max - p_min + 1, dim], or with table_per_head [heads, …, …].
+    Returns float32 [p_max - p_min + 1, dim], or [heads, …, …].
+
+    >>> a, q = np.array([[1, 2]], np.float32), np.array([[3]], np.float32)
+    >>> nrg.relative_backward(a, q, -1, 1)
+    array([[0.],
+           [6.],
+           [3.]], dtype=float32)
     """
     a, q = arrays.as_array(a, "a"), arrays.as_array(q, "q")
     (batch, heads, queries), a_strides = _strides(a, "a")
     if q.ndim == 0 or q.shape[-1] == 0 or a.dtype != q.dtype or a.shape[:-1] != q.shape[:-1]:
-        raise arrays.unexpected("q", f"{a.dtype.name} {[*a.shape[:-1], 'dim']} beside a", q)
+        raise arrays.unexpected("q", f"{a.dtype.name} {[*a.shape[:-1], 'dim']}, since a is {arrays.described(a)}", q)
     shape = (_classes(p_min, p_max), q.shape[-1])
     d_table = np.empty((heads, *shape) if table_per_head else shape, np.float32)
     args = struct("nrg_relative_args", batch=batch, heads=heads, queries=queries, keys=a.shape[-1], dim=q.shape[-1],
@@ -96,14 +127,20 @@ def relative_backward(a, q, p_min, p_max, *, first_position=None, table_per_head
     return d_table
 
 
-def relative_shift(x, keys, shift, *, scores=None, dtype=None, threads=1):
-    """scores[…, i, j] (+)= x[…, i, j - i + shift]: scores by distance, to the keys at those distances.
+def relative_shift(x: ArrayLike, keys: int, shift: int, *, scores: Optional[Array] = None, dtype: DType = None, threads: int = 1) -> Array:
+    """Moves scores by distance to the keys at those distances: scores[…, i, j] (+)= x[…, i, j - i + shift].
 
-    x       [batch, heads, queries, rel], or the last of these
-    shift   queries - 1 of Transformer-XL, queries of XLNet
-    scores  [batch, heads, queries, keys], which it is added to, in place; None: a new array
+    Parameters:
+    - x: [batch, heads, queries, distances], or the last of these.
+    - keys: the number of keys.
+    - shift: queries - 1 in Transformer-XL, queries in XLNet.
+    - scores: [batch, heads, queries, keys]. The call adds the result to it. None: a new array.
 
-    Returns [batch, heads, queries, keys].
+    Returns an array [batch, heads, queries, keys].
+
+    >>> nrg.relative_shift(np.array([[1, 2, 3], [4, 5, 6]], np.float32), 2, 1)
+    array([[2., 3.],
+           [4., 5.]], dtype=float32)
     """
     x = arrays.as_array(x, "x")
     (batch, heads, queries), x_strides = _strides(x, "x")
@@ -115,10 +152,19 @@ def relative_shift(x, keys, shift, *, scores=None, dtype=None, threads=1):
     return o
 
 
-def relative_shift_backward(d_scores, rel, shift, *, dtype=None, threads=1):
-    """The gradient of relative_shift()'s x.
+def relative_shift_backward(d_scores: ArrayLike, rel: int, shift: int, *, dtype: DType = None, threads: int = 1) -> Array:
+    """Returns the gradient of relative_shift().
 
-    d_scores [batch, heads, queries, keys], or the last of these  ->  [batch, heads, queries, rel]
+    Parameters:
+    - d_scores: [batch, heads, queries, keys], or the last of these.
+    - rel: the number of distances.
+    - shift: as in relative_shift().
+
+    Returns an array [batch, heads, queries, rel].
+
+    >>> nrg.relative_shift_backward(np.array([[2, 3], [4, 5]], np.float32), 3, 1)
+    array([[0., 2., 3.],
+           [4., 5., 0.]], dtype=float32)
     """
     d = arrays.as_array(d_scores, "d_scores")
     (batch, heads, queries), strides = _strides(d, "d_scores")
@@ -130,37 +176,49 @@ def relative_shift_backward(d_scores, rel, shift, *, dtype=None, threads=1):
     return dx
 
 
-def head_bias(q, u, v, *, out=None, dtype=None, threads=1):
-    """(q + u, q + v): the two biases of Transformer-XL's query, in one pass.
+def head_bias(q: ArrayLike, u: ArrayLike, v: ArrayLike, *, out: Optional[Pair] = None, dtype: DType = None,
+              threads: int = 1) -> Tuple[Array, Array]:
+    """Returns (q + u, q + v), the two biased queries of Transformer-XL, in one pass.
 
-    q     [batch, heads, rows, dim], or the last of these; any strides
-    u, v  [heads, dim], of q's dtype or float32
-    out   two arrays like q
+    Parameters:
+    - q: [batch, heads, rows, dim], or the last of these, with any strides.
+    - u, v: [heads, dim], of q's dtype or float32.
+    - out: two arrays like q.
 
     Returns two arrays like q.
+
+    >>> q, u, v = np.zeros((1, 1, 2), np.float32), np.ones((1, 2), np.float32), np.full((1, 2), 2, np.float32)
+    >>> nrg.head_bias(q, u, v)
+    (array([[[1., 1.]]], dtype=float32), array([[[2., 2.]]], dtype=float32))
     """
     q = arrays.as_array(q, "q")
     (batch, heads, rows), q_strides = _strides(q, "q")
     dim = q.shape[-1]
-    if dim == 0:
-        raise arrays.unexpected("q", "[..., dim] with one element or more in a row", q)
+    results = [arrays.output(each, "out", q.shape, q.dtype) for each in arrays.pair(out)]
     u, v = (arrays.dense(bias, name, (heads, dim), None, optional=False) for bias, name in ((u, "u"), (v, "v")))
     number = arrays.number(q, "q", dtype)
-    bias_dtype = arrays.number_of_vectors({"u": u, "v": v}, dtype, number, "q")
-    results = tuple(arrays.output(each, "out", q.shape, q.dtype) for each in arrays.pair(out))
-    args = struct("nrg_head_bias_args", batch=batch, heads=heads, rows=rows, dim=dim, dtype=number, bias_dtype=bias_dtype, q=arrays.address(q), u=arrays.address(u), v=arrays.address(v),
-                  o_u=arrays.address(results[0]), o_v=arrays.address(results[1]), q_strides=q_strides,
-                  o_u_strides=_strides(results[0], "out")[1], o_v_strides=_strides(results[1], "out")[1])
-    share("nrg_head_bias_forward", args, threads=threads)
-    return results
+    bias_dtype = arrays.number_of_vectors({"u": u, "v": v}, dtype, number, "q")  # type: ignore[dict-item]
+    if dim:
+        args = struct("nrg_head_bias_args", batch=batch, heads=heads, rows=rows, dim=dim, dtype=number, bias_dtype=bias_dtype,
+                      q=arrays.address(q), u=arrays.address(u), v=arrays.address(v),
+                      o_u=arrays.address(results[0]), o_v=arrays.address(results[1]), q_strides=q_strides,
+                      o_u_strides=_strides(results[0], "out")[1], o_v_strides=_strides(results[1], "out")[1])
+        share("nrg_head_bias_forward", args, threads=threads)
+    return results[0], results[1]
 
 
-def head_bias_backward(d_o_u, d_o_v, *, dtype=None, threads=1):
-    """The gradients of head_bias().
+def head_bias_backward(d_o_u: ArrayLike, d_o_v: ArrayLike, *, dtype: DType = None, threads: int = 1) -> Tuple[Array, F32Array, F32Array]:
+    """Returns the gradients of head_bias().
 
-    d_o_u, d_o_v  [batch, heads, rows, dim], or the last of these
+    Parameters:
+    - d_o_u, d_o_v: [batch, heads, rows, dim], or the last of these: the gradients of the two results.
 
-    Returns (dq like them, du float32 [heads, dim], dv float32 [heads, dim]).
+    Returns (dq like d_o_u, du float32 [heads, dim], dv float32 [heads, dim]).
+
+    >>> d = np.ones((1, 3, 2), np.float32)
+    >>> dq, du, dv = nrg.head_bias_backward(d, d)
+    >>> du
+    array([[3., 3.]], dtype=float32)
     """
     d_o_u = arrays.as_array(d_o_u, "d_o_u")
     d_o_v = arrays.like(d_o_v, "d_o_v", d_o_u, "d_o_u")
@@ -171,5 +229,6 @@ def head_bias_backward(d_o_u, d_o_v, *, dtype=None, threads=1):
                   d_o_u=arrays.address(d_o_u), d_o_v=arrays.address(d_o_v), dq=arrays.address(dq), du=arrays.address(du),
                   dv=arrays.address(dv), d_o_u_strides=strides, d_o_v_strides=_strides(d_o_v, "d_o_v")[1],
                   dq_strides=_strides(dq, "dq")[1])
-    share("nrg_head_bias_backward", args, threads=threads)
+    if dim:
+        share("nrg_head_bias_backward", args, threads=threads)
     return dq, du, dv

@@ -1,8 +1,12 @@
-"""The examples of docs/reference/python.md, run as they stand there; and that every function says what its shapes are."""
+"""The examples of docs/reference/python.md and of every docstring, run as they are; and the contents of help(nrg)."""
 import doctest
 import inspect
 import pathlib
+import pydoc
 import re
+import typing
+
+import numpy as np
 
 import nrg
 from support import Case, random
@@ -23,11 +27,54 @@ class Docs(Case):
     def test_every_function_has_a_docstring(self):
         functions = {name: value for name, value in vars(nrg).items() if inspect.isfunction(value) and not name.startswith("_")}
         self.assertGreater(len(functions), 80)
+        self.assertLessEqual(functions.keys(), set(nrg.__all__))
         for name, function in functions.items():
             text = inspect.getdoc(function) or ""
             self.assertTrue(text, name)
             if "x" in inspect.signature(function).parameters or name.endswith("_backward"):
-                self.assertIn("[", text, f"{name} does not say its shapes")
+                self.assertIn("[", text, f"{name}: no shapes")
+
+    def test_every_docstring_has_an_example_that_runs(self):
+        objects = {"nrg": nrg, **{name: getattr(nrg, name) for name in nrg.__all__ if name != "STATISTICS"}}
+        objects.update({f"{name}.{method}": value for name, kind in list(objects.items()) if inspect.isclass(kind)
+                        for method, value in vars(kind).items() if inspect.isfunction(value) and not method.startswith("_")})
+        runner, report, examples = doctest.DocTestRunner(), [], 0
+        for name, value in objects.items():
+            test = doctest.DocTestParser().get_doctest(value.__doc__, {"np": np, "nrg": nrg}, name, None, 0)
+            self.assertTrue(test.examples, f"{name}: no example")
+            examples += runner.run(test, out=report.append).attempted
+        self.assertEqual(runner.failures, 0, "".join(report))
+        self.assertGreater(examples, 190)
+
+    def test_help_has_an_index(self):
+        text = pydoc.render_doc(nrg, renderer=pydoc.plaintext)
+        index = nrg.__doc__.split("Functions by task.")[1].split("Every function reads")[0]
+        for name in nrg.__all__:
+            self.assertIn(name, text)
+            forward = name[:-len("_backward")] if name.endswith("_backward") and hasattr(nrg, name[:-len("_backward")]) else name
+            if inspect.isfunction(getattr(nrg, forward)) and not hasattr(nrg.activations, name):
+                self.assertRegex(index, rf"\b{forward}\b")
+
+    def test_every_parameter_has_a_type(self):
+        for name in nrg.__all__:
+            function = getattr(nrg, name)
+            function = function.__init__ if inspect.isclass(function) and "__init__" in vars(function) else function
+            if inspect.isfunction(function):
+                hints = typing.get_type_hints(getattr(function, "__wrapped__", function))
+                self.assertEqual(hints.keys() - {"return"}, inspect.signature(function).parameters.keys() - {"self"}, name)
+                self.assertIn("return", hints, name)
+
+    def test_every_parameter_is_described(self):
+        """In its own docstring, or in that of the function which the docstring names for the others. out, dtype and threads are in nrg's."""
+        for name in nrg.__all__:
+            function = getattr(nrg, name)
+            if not inspect.isfunction(function):
+                continue
+            text = function.__doc__
+            for parameter in inspect.signature(function).parameters:
+                listed = re.search(rf"^ *- ([\w, ]*, )?{parameter}\b", text, re.M)
+                self.assertTrue(listed or parameter in ("out", "dtype", "threads") or "options: as in" in text or "the others: as in" in text,
+                                f"{name}: {parameter}")
 
     def test_signatures_are_true(self):
         """Every option that a signature shows is taken, and its default is what stands there."""
@@ -39,7 +86,7 @@ class Docs(Case):
             given = {p.name: p.default for p in parameters if p.kind == p.KEYWORD_ONLY}
             self.assertEqual(function(*arguments, **given).tobytes(), function(*arguments).tobytes(), function.__name__)
 
-    def test_the_page_names_what_there_is(self):
+    def test_the_page_lists_functions(self):
         page = PAGE.read_text(encoding="utf-8")
-        for name in re.findall(r"`(\w+?)(?:\([^`]*\))?`", page.split("## What there is")[1].split("FLOATER")[0]):
+        for name in re.findall(r"`(\w+?)(?:\([^`]*\))?`", page.split("## Functions")[1].split("FLOATER")[0]):
             self.assertTrue(hasattr(nrg, name), name)

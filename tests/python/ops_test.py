@@ -63,8 +63,9 @@ class Activations(Case):
         for function, gate in ((nrg.swiglu, "silu"), (nrg.geglu, "gelu"), (nrg.geglu_tanh, "gelu_tanh"), (nrg.reglu, "relu"), (nrg.glu, "sigmoid")):
             o = self.for_threads(lambda threads: function(a, b, threads=threads))
             self.within(o, ACTIVATIONS[gate](exact(a)) * exact(b), 8)
-            self.bits(function(both), o)
+            self.bits(function(both, swapped=False), o)
             self.bits(function(np.concatenate([b, a], -1), swapped=True), o)
+            self.bits(function(np.concatenate([b, a], -1)) if function is nrg.glu else function(both), o)
             self.bits(function(np.stack([a, b], -1).reshape(4, 6, 40), pairs=True), o)
         self.bits(nrg.bilinear(a, b), a * b)
         da, db = self.for_threads(lambda threads: nrg.swiglu_backward(d_o, a, b, threads=threads))
@@ -140,10 +141,10 @@ class Softmax(Case):
             picked = np.take_along_axis(v, np.maximum(ids, 0)[..., None], -1)[..., 0]
             return np.where(kept, np.log(np.exp(v).sum(-1)) - picked, 0)
 
-        loss, m, others = self.for_threads(lambda threads: nrg.cross_entropy(x, ids, threads=threads))
+        loss, m, others = self.for_threads(lambda threads: nrg.cross_entropy(x, ids, reduction="none", stats=True, threads=threads))
         self.within(loss, reference(exact(x)), 8, 4 + np.zeros((4, 5)))
         d_loss = np.full((4, 5), 1 / 19, np.float32)
-        dx = self.for_threads(lambda threads: nrg.cross_entropy_backward(d_loss, x, ids, m, others, threads=threads))
+        dx = self.for_threads(lambda threads: nrg.cross_entropy_backward(d_loss, x, ids, m, others, reduction="none", threads=threads))
         self.within(dx, numeric(reference, exact(x), exact(d_loss)), 1, 0.5)
 
 
@@ -179,7 +180,7 @@ class Channels(Case):
         self.within(o, expected, 16, 8 + np.abs(expected))
         last = nrg.group_norm(np.ascontiguousarray(self.x.transpose(0, 2, 3, 1)), 3, self.w, self.b, layout="nhwc")
         self.within(last.transpose(0, 3, 1, 2), expected, 16, 8 + np.abs(expected))
-        self.within(nrg.instance_norm(self.x, self.w, self.b), self.norm(self.x, (2, 3), self.w, self.b), 16, 8 + np.abs(expected))
+        self.within(nrg.instance_norm(self.x, weight=self.w, bias=self.b), self.norm(self.x, (2, 3), self.w, self.b), 16, 8 + np.abs(expected))
 
     def test_backward(self):
         x, d_o, w, b = random(3, 4, 5), random(3, 4, 5, seed=1), random(4), random(4, seed=1)
@@ -196,7 +197,7 @@ class Channels(Case):
         for reference, backward in ((batch, lambda threads: nrg.batch_norm_backward(d_o, x, weight=w, bias=b, threads=threads)),
                                     (batch, lambda threads: nrg.batch_norm_backward(d_o, x, weight=w, bias=b, statistics=statistics,
                                                                                     threads=threads)),
-                                    (instance, lambda threads: nrg.instance_norm_backward(d_o, x, w, b, threads=threads))):
+                                    (instance, lambda threads: nrg.instance_norm_backward(d_o, x, weight=w, bias=b, threads=threads))):
             got = self.for_threads(backward)
             values = [exact(v) for v in (x, w, b)]
             for i, actual in ((0, got.dx), (1, got.dweight), (2, got.dbias)):
@@ -237,50 +238,50 @@ class Rotary(Case):
 
     def test_rotation(self):
         q, k = random(2, 6, 4, 16), random(2, 6, 2, 16, seed=1)
-        q_o, k_o = self.for_threads(lambda threads: nrg.rope(self.rope, q, k, table=self.table, threads=threads))
+        q_o, k_o = self.for_threads(lambda threads: nrg.rope(q, k=k, angles=self.rope, table=self.table, threads=threads))
         for x, o in ((q, q_o), (k, k_o)):
             self.within(o, self.rotated(exact(x), self.angles), 4, np.abs(exact(x)) + np.abs(exact(np.roll(x, 8, -1))))
-        back, _ = nrg.rope_backward(self.rope, q_o, k_o, table=self.table)
+        back, _ = nrg.rope_backward(q_o, d_k=k_o, angles=self.rope, table=self.table)
         self.within(back, exact(q), 8, np.abs(exact(q)) + np.abs(exact(np.roll(q, 8, -1))))
         heads_first = np.ascontiguousarray(q.transpose(0, 2, 1, 3)).transpose(0, 2, 1, 3)
-        self.bits(np.ascontiguousarray(nrg.rope(self.rope, heads_first, table=self.table)), q_o)
+        self.bits(np.ascontiguousarray(nrg.rope(heads_first, angles=self.rope, table=self.table)), q_o)
         for dtype, given in (("f16", {}), ("bf16", BF16)):
             x = random(6, 4, 16, dtype=dtype)
-            self.within(nrg.rope(self.rope, x, table=self.table, **given), self.rotated(exact(x), self.angles), 4, 2 + np.abs(exact(x)))
+            self.within(nrg.rope(x, angles=self.rope, table=self.table, **given), self.rotated(exact(x), self.angles), 4, 2 + np.abs(exact(x)))
         order = np.array([3, 3, 0, 1, 5, 2], np.int32)
-        self.bits(nrg.rope(self.rope, q, table=self.table, positions=order), nrg.rope(self.rope, q, table=self.table[order]))
+        self.bits(nrg.rope(q, order, angles=self.rope, table=self.table), nrg.rope(q, angles=self.rope, table=self.table[order]))
 
     def test_norm_rope(self):
         q, k, w = random(6, 4, 16), random(6, 2, 16, seed=1), random(16)
-        got = self.for_threads(lambda threads: nrg.norm_rope(self.rope, q, k, w, w, table=self.table, threads=threads))
-        self.bits(got[0], nrg.rope(self.rope, nrg.rms_norm(q, w), table=self.table))
-        self.bits(got[1], nrg.rope(self.rope, nrg.rms_norm(k, w), table=self.table))
+        got = self.for_threads(lambda threads: nrg.norm_rope(q, k, w, w, angles=self.rope, table=self.table, threads=threads))
+        self.bits(got[0], nrg.rope(nrg.rms_norm(q, w), angles=self.rope, table=self.table))
+        self.bits(got[1], nrg.rope(nrg.rms_norm(k, w), angles=self.rope, table=self.table))
 
     def test_norm_rope_backward(self):
         q, k, w = random(6, 4, 16), random(6, 2, 16, seed=1), random(16)
         d_q, d_k, b = random(6, 4, 16, seed=2), random(6, 2, 16, seed=3), random(16, seed=4)
-        got = self.for_threads(lambda threads: nrg.norm_rope_backward(self.rope, d_q, d_k, q, k, w, w, table=self.table, q_bias=b,
+        got = self.for_threads(lambda threads: nrg.norm_rope_backward(d_q, d_k, q, k, w, w, angles=self.rope, table=self.table, q_bias=b,
                                                                       centred=True, eps=1e-5, threads=threads))
         for x, d_o, dx, dw in ((q, d_q, got.dq, got.dq_weight), (k, d_k, got.dk, got.dk_weight)):
-            expected = nrg.layer_norm_backward(nrg.rope_backward(self.rope, d_o, table=self.table), x, w, b)
+            expected = nrg.layer_norm_backward(nrg.rope_backward(d_o, angles=self.rope, table=self.table), x, w, b)
             self.bits(dx, expected.dx)
             self.bits(dw, expected.dweight)
             if d_o is d_q:
                 self.bits(got.dq_bias, expected.dbias)
         self.assertIsNone(got.dk_bias)
-        self.bits(nrg.norm_rope_backward(self.rope, d_q, None, q, None, w, table=self.table, centred=True, eps=1e-5).dq, got.dq)
+        self.bits(nrg.norm_rope_backward(d_q, None, q, None, w, angles=self.rope, table=self.table, centred=True, eps=1e-5).dq, got.dq)
         # heads before tokens
         views = [np.ascontiguousarray(x.transpose(1, 0, 2)).transpose(1, 0, 2) for x in (d_q, q)]
-        self.bits(np.ascontiguousarray(nrg.norm_rope_backward(self.rope, views[0], None, views[1], None, w, table=self.table, centred=True,
-                                                              eps=1e-5).dq), got.dq)
+        self.bits(np.ascontiguousarray(nrg.norm_rope_backward(views[0], None, views[1], None, w, angles=self.rope, table=self.table,
+                                                              centred=True, eps=1e-5).dq), got.dq)
 
     def test_qkv(self):
         q, k, v, w = random(6, 4, 16), random(6, 2, 16, seed=1), random(6, 2, 32, seed=2), random(16)
         slots = np.array([9, 1, 3, 0, 7, 4])
         k_cache, v_cache = np.zeros((10, 2, 16), np.float16), np.zeros((10, 2, 34), np.uint8)
-        plain = nrg.norm_rope(self.rope, q, k, w, w, table=self.table)
+        plain = nrg.norm_rope(q, k, w, w, angles=self.rope, table=self.table)
         for threads in (1, 2, 7):
-            q_o, _, _ = nrg.qkv(self.rope, q, k, v, slots=slots, k_cache=k_cache, v_cache=v_cache, q_weight=w, k_weight=w, eps=1e-6,
+            q_o, _, _ = nrg.qkv(q, k, v, angles=self.rope, slots=slots, k_cache=k_cache, v_cache=v_cache, q_weight=w, k_weight=w, eps=1e-6,
                                 threads=threads)
             self.bits(q_o, plain[0])
             self.bits(k_cache[slots], plain[1].astype(np.float16))
@@ -289,7 +290,7 @@ class Rotary(Case):
         k_cache[0], v_cache[0] = 5, 5
         before = k_cache.copy(), v_cache.copy()
         slots[3] = -1  # a padding token
-        q_o, _, _ = nrg.qkv(self.rope, q, k, v, slots=slots, k_cache=k_cache, v_cache=v_cache, q_weight=w, k_weight=w, eps=1e-6)
+        q_o, _, _ = nrg.qkv(q, k, v, angles=self.rope, slots=slots, k_cache=k_cache, v_cache=v_cache, q_weight=w, k_weight=w, eps=1e-6)
         self.bits(q_o, plain[0])
         self.bits(k_cache, before[0])
         self.bits(v_cache, before[1])

@@ -13,8 +13,7 @@ def ids(x):
 
 
 def rotated(x, threads):
-    rope = nrg.Rope(max(x.shape[-1] // 2 * 2, 2))
-    return nrg.rope(rope, x, table=rope.table(x.shape[-3] if x.ndim > 2 else 1), threads=threads)
+    return nrg.rope(x, n_dims=max(x.shape[-1] // 2 * 2, 2), threads=threads)
 
 
 OPS = {
@@ -28,7 +27,7 @@ OPS = {
     "swiglu": lambda x, threads: nrg.swiglu(x, threads=threads),
     "quantize": lambda x, threads: nrg.quantize(x, "q8_0", threads=threads),
     "softmax": lambda x, threads: nrg.softmax(x, causal=True, threads=threads),
-    "cross_entropy": lambda x, threads: nrg.cross_entropy(x, ids(x), threads=threads)[0],
+    "cross_entropy": lambda x, threads: nrg.cross_entropy(x, ids(x), reduction="none", threads=threads),
     "group_norm": lambda x, threads: nrg.group_norm(x, 1, layout="nhwc", threads=threads),
     "instance_norm": lambda x, threads: nrg.instance_norm(x, threads=threads),
     "rope": rotated,
