@@ -12,7 +12,7 @@
  * the same for all layers. Compute it once for a graph, with nrg_t5_diagonals_forward, nrg_alibi_diagonals or your own code. One
  * kernel adds it, for any contents.
  *
- * A part of a matrix, with queries from i0 on and keys from j0 on, finds its table inside the table of the full matrix. It begins
+ * A part of a matrix, with queries from i0 on and keys from j0 on, has its table inside the table of the full matrix. It begins
  * at entry (queries - i0 - the part's queries) + j0, and has the stride of the full table.
  *
  * T5 (Raffel et al., arXiv:1910.10683). The bias is table[bucket(j - p_i)][h], and the table is trained. With B = buckets / 2 if
