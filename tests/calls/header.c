@@ -125,6 +125,22 @@ static const char *next_entry(const char *text)
     return strncmp(text, "and ", 4) == 0 ? text + 4 : text;
 }
 
+/* The statuses of a bullet, "- NRG_ERR_A: " or "- NRG_ERR_A, NRG_ERR_B: ", at the beginning of a text; 0 if it is none. */
+static uint32_t bullet_statuses(const char *text)
+{
+    uint32_t statuses = 0;
+    if (strncmp(text, "- ", 2) != 0)
+        return 0;
+    for (text += 2; status_at(text);) {
+        statuses |= NRG_BIT(status_at(text));
+        text += strlen(status_names[status_at(text)]);
+        if (*text == ':')
+            return statuses;
+        text = next_entry(text);
+    }
+    return 0;
+}
+
 /* The statuses of a reference, "nrg_x, nrg_y and nrg_z, except NRG_ERR_A and NRG_ERR_B". *after: the end of it. */
 static uint32_t referenced_statuses(const char *function, const char *reference, const char **after)
 {
@@ -163,7 +179,7 @@ uint32_t header_statuses(const char *header, const char *function)
             statuses |= referenced_statuses(function, p + strlen(reference), &p);
             continue;
         }
-        statuses |= status_at(p) ? NRG_BIT(status_at(p)) : 0;
+        statuses |= bullet_statuses(p);
         p++;
     }
     return statuses;

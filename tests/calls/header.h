@@ -6,8 +6,9 @@
 
 #include "../../src/operands/operand.h"
 
-/* Returns bits of the statuses that the comment before a function lists. "the statuses of nrg_x, nrg_y and nrg_z" adds
- * those of other functions. ", except NRG_ERR_A and NRG_ERR_B" after it leaves these out. `header` is a name in include/nrg. */
+/* Returns bits of the statuses that the comment before a function lists, as bullets "- NRG_ERR_A: …". "the statuses of nrg_x,
+ * nrg_y and nrg_z" adds those of other functions. ", except NRG_ERR_A and NRG_ERR_B" after it leaves these out. `header` is a
+ * name in include/nrg. */
 uint32_t header_statuses(const char *header, const char *function);
 
 /* Bits of the operands in whose place operand `out` may be, by the last matrix before the function that has a row for it:
