@@ -116,11 +116,37 @@ def comments():
                 expect(len(line) <= columns, f"{path.relative_to(ROOT)}:{number}: {len(line)} columns, more than {columns}")
 
 
+FUNCTION = re.compile(r"(/\*(?:(?!\*/).)*\*/\s*)?^(?:(?:NRG_NODISCARD )?NRG_API|static inline) ([\w *]*?)(\w+)\(([^)]*)\)\s*[;{]", re.S | re.M)
+
+
+def public_comments():
+    """The comment of every public function has a summary and a bullet for each parameter. If the function returns a status, the
+    comment lists the statuses; tests/calls/bad_input_test.c compares them with the code."""
+    for path in sorted((ROOT / "include/nrg").glob("*.h")):
+        text = path.read_text()
+        for match in FUNCTION.finditer(text):
+            kind, name = match[2].strip(), match[3]
+            where = f"{path.relative_to(ROOT)}:{text.count(chr(10), 0, match.start(2)) + 1}: {name}"
+            lines = [re.sub(r"^(/\*| \*) ?", "", line) for line in (match[1] or "").split("\n")]
+            comment = " ".join(line.strip() for line in lines)
+            if name.endswith("_check"):
+                expect(re.match(rf"Validates the arguments of {name.removesuffix('_check')}[.,] ", comment), f"{where}: does not begin as a _check does")
+                continue
+            expect(re.match(r"[A-Z][a-z]+s ", comment), f"{where}: no summary that begins with a verb")
+            bullets = {word for line in lines for bullet in [re.match(r"- ([\w, ]+):", line)] if bullet for word in bullet[1].split(", ")}
+            for parameter in match[4].split(",") if match[4] != "void" else ():
+                parameter = re.search(r"(\w+)(?:\[\w*\])?$", parameter.strip())[1]
+                expect(parameter in bullets, f"{where}: no bullet for {parameter}")
+            if kind == "nrg_status":
+                expect(re.search(r"- NRG_ERR_\w+[:,]|[Tt]he statuses of nrg_", comment), f"{where}: no statuses")
+
+
 files_of_an_op()
 same_names()
 comments()
 lists()
 references()
+public_comments()
 for failure in failures:
     print(failure)
 print(f"{len(kernels())} ops: {'the house is as described' if not failures else f'{len(failures)} things are not as described'}")
