@@ -155,8 +155,7 @@ std::unique_ptr<benchmark::BenchmarkReporter> file_reporter(const std::string &f
 int main(int argc, char **argv)
 {
 #ifdef QUICK_RIVALS
-    std::fputs("nrg-bench: built with -Dquick_rivals=true: limits and plain loops are hardly optimized; no ratio to them means "
-               "anything\n",
+    std::fputs("nrg-bench: built with -Dquick_rivals=true: rooflines and baselines are hardly optimized; ignore ratios to them\n",
                stderr);
 #endif
     bench_args args;
@@ -175,7 +174,7 @@ int main(int argc, char **argv)
             char *end;
             seconds = std::strtod(value, &end); // newer versions write "0.5s"
             if (end == value || !(seconds > 0)) {
-                std::fprintf(stderr, "nrg-bench: --benchmark_min_time wants seconds, not %s\n", value);
+                std::fprintf(stderr, "nrg-bench: --benchmark_min_time: expected seconds above 0, got '%s'\n", value);
                 return 2;
             }
             continue;

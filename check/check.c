@@ -15,6 +15,7 @@
 #include "../tools/cli.h"
 #include "../tools/commands.h"
 #include "../tools/progress.h"
+#include "../tools/suggest.h"
 #include "../tools/system.h"
 #include "sweep.h"
 #include "hash.h"
@@ -414,11 +415,19 @@ static int print_hashes(sweep_level level, int only, const char *op, int by_case
     return status;
 }
 
-static int is_an_op(const char *name)
+/* 0 after a complaint. */
+static int find_op(const char *name)
 {
-    for (int i = 0; i < sweep_kernels; i++)
+    suggestion nearest = {NULL, 0};
+    for (int i = 0; i < sweep_kernels; i++) {
         if (is_asked_for(i, name))
             return 1;
+        suggest(&nearest, name, strlen(name), sweep_kernel_op(i));
+    }
+    if (nearest.word)
+        complain("--op: expected an op of nrg check --quick, got '%s'; did you mean %s?", name, nearest.word);
+    else
+        complain("--op: expected an op of nrg check --quick, got '%s'", name);
     return 0;
 }
 
@@ -437,12 +446,12 @@ int command_check(char **arguments)
         switch (cli_next(&reader, options, &value)) {
         case CLI_END:
             if (cases && !hash) {
-                complain("--cases goes with --hash");
+                complain("--cases needs --hash");
                 return CLI_REFUSED;
             }
             return hash ? print_hashes(level, only, op, cases) : check_paths(level, only, op);
         case CLI_OPERAND:
-            complain("takes no argument such as '%s'", value);
+            complain("expected no arguments, got '%s'", value);
             return CLI_REFUSED;
         case HELP:
             fputs(check_help, stdout);
@@ -460,19 +469,13 @@ int command_check(char **arguments)
             cases = 1;
             break;
         case ISA:
-            if (nrg_isa_from_name(value, &isa) != NRG_OK || !nrg_isa_supported(isa)) {
-                complain(
-                    "--isa %s: %s", value,
-                    nrg_status_string(nrg_isa_from_name(value, &isa) != NRG_OK ? NRG_ERR_ISA_UNKNOWN : NRG_ERR_ISA_UNSUPPORTED));
+            if (!cli_isa(value, &isa))
                 return CLI_REFUSED;
-            }
             only = (int)isa;
             break;
         case OP:
-            if (!is_an_op(value)) {
-                complain("--op: there is no '%s'; nrg check --quick lists what there is", value);
+            if (!find_op(value))
                 return CLI_REFUSED;
-            }
             op = value;
             break;
         default:

@@ -11,7 +11,7 @@ import subprocess
 import sys
 
 SUMMARIES = {"nrg": "SIMD kernels for norms, gates, positions and softmax: from the command line",
-             "nrg-bench": "the kernels of nrg beside their limit and beside plain loops"}
+             "nrg-bench": "measures the kernels of nrg against the memory roofline and plain C"}
 
 
 def said_by(*command):

@@ -1,6 +1,6 @@
-/* Complaints and options.
+/* Error messages and options.
  *
- * By hand and not getopt_long: that one accepts abbreviations, which would make every later option a possible break.
+ * Not getopt_long, because it accepts abbreviations: every new option could then break a command line.
  *
  * SPDX-License-Identifier: MIT */
 #include "cli.h"
@@ -13,10 +13,11 @@
 #include <string.h>
 
 #include "progress.h"
+#include "suggest.h"
 
 static const char *command;
 
-/* The list is all that was asked for. */
+/* Set: cli_next prints the options and reads nothing. */
 static int only_list;
 
 void cli_set_command(const char *name) { command = name; }
@@ -63,6 +64,19 @@ static void list_options(const cli_option *options)
         printf("--%s\n", options[i].name);
 }
 
+/* An option with one dash is compared too: -mask is near to --mask. */
+static void refuse_option(const cli_option *options, const char *argument, const char *equals)
+{
+    suggestion nearest = {NULL, 0};
+    const char *name = argument + 1 + (argument[1] == '-');
+    for (int i = 0; options[i].name; i++)
+        suggest(&nearest, name, equals ? (size_t)(equals - name) : strlen(name), options[i].name);
+    if (nearest.word)
+        complain("unknown option %s; did you mean --%s?", argument, nearest.word);
+    else
+        complain("unknown option %s; see nrg %s --help", argument, command ? command : "COMMAND");
+}
+
 int cli_next(cli_reader *reader, const cli_option *options, const char **value)
 {
     const char *argument = *reader->next;
@@ -89,12 +103,12 @@ int cli_next(cli_reader *reader, const cli_option *options, const char **value)
         found = find_letter(options, argument[1]);
     }
     if (found == CLI_ERROR) {
-        complain("unknown option %s; --help lists them", argument);
+        refuse_option(options, argument, equals);
         return CLI_ERROR;
     }
     if (!options[found].takes_value) {
         if (equals) {
-            complain("--%s takes no value", options[found].name);
+            complain("--%s: expected no value, got '%s'", options[found].name, equals + 1);
             return CLI_ERROR;
         }
     } else if (equals) {
@@ -102,7 +116,7 @@ int cli_next(cli_reader *reader, const cli_option *options, const char **value)
     } else {
         *value = *reader->next;
         if (!*value) {
-            complain("%s needs a value", argument);
+            complain("%s: expected a value, got none", argument);
             return CLI_ERROR;
         }
         reader->next++;
@@ -125,7 +139,10 @@ int cli_collect(char **arguments, const cli_option *options, int operand, int he
         if (found == CLI_OPERAND)
             found = operand;
         if (value[found]) {
-            complain("%s is given twice", options[found].name);
+            if (options[found].takes_value)
+                complain("--%s: expected once, got '%s' and '%s'", options[found].name, value[found], text);
+            else
+                complain("--%s: expected once, got twice", options[found].name);
             return CLI_REFUSED;
         }
         value[found] = text;
@@ -142,7 +159,7 @@ int cli_double(const char *option, const char *text, double *number)
     *number = strtod(text, &end);
     if (end != text && !*end)
         return 1;
-    complain("--%s: '%s' is not a number", option, text);
+    complain("--%s: expected a number, got '%s'", option, text);
     return 0;
 }
 
@@ -152,7 +169,7 @@ int cli_float(const char *option, const char *text, float *number)
     *number = strtof(text, &end);
     if (end != text && !*end)
         return 1;
-    complain("--%s: '%s' is not a number", option, text);
+    complain("--%s: expected a number, got '%s'", option, text);
     return 0;
 }
 
@@ -169,7 +186,7 @@ int cli_count(const char *option, const char *text, size_t least, size_t *number
     *number = value;
     if (c != text && !*c && value >= least)
         return 1;
-    complain("--%s: '%s' is not a number from %zu on", option, text, least);
+    complain("--%s: expected a whole number of at least %zu, got '%s'", option, least, text);
     return 0;
 }
 
@@ -188,7 +205,7 @@ int cli_integer(const char *option, const char *text, long long least, long long
     const char *end = parse_integer(text, least, most, number);
     if (end && !*end)
         return 1;
-    complain("--%s: '%s' is not a whole number from %lld to %lld", option, text, least, most);
+    complain("--%s: expected a whole number from %lld to %lld, got '%s'", option, least, most, text);
     return 0;
 }
 
@@ -203,22 +220,45 @@ int cli_integers(const char *option, const char *text, int room, long long least
             return 1;
         at++;
     }
-    complain("--%s: '%s' is not a list of at most %d whole numbers from %lld to %lld, such as 16,24,24", option, text, room,
-             least, most);
+    complain("--%s: expected at most %d whole numbers from %lld to %lld, such as 16,24,24; got '%s'", option, room, least, most,
+             text);
     return 0;
 }
 
 int cli_word(const char *option, const char *text, const char *const *words)
 {
     char list[256] = "";
+    suggestion nearest = {NULL, 0};
     for (int i = 0; words[i]; i++) {
         if (strcmp(words[i], text) == 0)
             return i;
+        suggest(&nearest, text, strlen(text), words[i]);
         size_t used = strlen(list);
         snprintf(list + used, sizeof list - used, "%s%s", i ? ", " : "", words[i]);
     }
-    complain("--%s: '%s' is none of %s", option, text, list);
+    if (nearest.word)
+        complain("--%s: expected one of %s; got '%s', did you mean %s?", option, list, text, nearest.word);
+    else
+        complain("--%s: expected one of %s; got '%s'", option, list, text);
     return -1;
+}
+
+int cli_isa(const char *text, nrg_isa *isa)
+{
+    enum { ROOM = 16 };
+    const char *names[ROOM + 1] = {NULL};
+    if (nrg_isa_from_name(text, isa) != NRG_OK) {
+        for (int i = 0; i < ROOM && nrg_isa_name((nrg_isa)i); i++)
+            names[i] = nrg_isa_name((nrg_isa)i);
+        (void)cli_word("isa", text, names);
+    } else if (!nrg_isa_built(*isa)) {
+        complain("--isa: expected a path of this build, got '%s'; nrg info lists the paths", text);
+    } else if (!nrg_isa_supported(*isa)) {
+        complain("--isa: expected a path that this CPU supports, got '%s'; nrg info lists the paths", text);
+    } else {
+        return 1;
+    }
+    return 0;
 }
 
 int cli_word_or_default(const char *option, const char *text, const char *const *words)

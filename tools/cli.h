@@ -1,4 +1,4 @@
-/* tools/cli.h: what the commands share: exit statuses, complaints, options.
+/* tools/cli.h: exit statuses, error messages and options, which all commands share.
  *
  * SPDX-License-Identifier: MIT */
 #ifndef NRG_TOOLS_CLI_H
@@ -6,19 +6,22 @@
 
 #include <stddef.h>
 
+#include <nrg/nrg.h>
+
 #include "printf_like.h"
 
 /* Every command's exit status. */
 enum {
     CLI_DONE = 0,
-    CLI_FAILED = 1, /* nrg check found a difference; an output cannot be written, whatever the reason; no memory */
-    CLI_REFUSED = 2 /* the arguments or an input are not what they must be; nothing was done */
+    CLI_FAILED = 1, /* nrg check found a difference; an output cannot be written; no memory */
+    CLI_REFUSED = 2 /* an argument or an input is wrong; nothing was written */
 };
 
-/* The command that complaints begin with: "nrg norm: ". Static storage; NULL: plain "nrg: ". */
+/* The command that error messages begin with: "nrg norm: ". Static storage; NULL: only "nrg: ". */
 void cli_set_command(const char *name);
 
-/* One line on stderr, whatever the file names and file contents in it hold: control characters become '?'. */
+/* Prints one line to stderr. Control characters become '?', since file names and file contents are part of it. An error names the
+ * argument, the expected value and the given one. */
 PRINTF_LIKE(1, 2) void complain(const char *format, ...);
 
 typedef struct cli_option {
@@ -38,8 +41,8 @@ enum { CLI_END = -1, CLI_OPERAND = -2, CLI_ERROR = -3 };
  * been complained about). *value is the option's value (--name VALUE, --name=VALUE, -n VALUE) or the operand. */
 int cli_next(cli_reader *reader, const cli_option *options, const char **value);
 
-/* While `on`, no argument is read: cli_next prints the words that its command takes, a line for each, and returns
- * CLI_ERROR. For completion in shells, which this way has the list that the parser has. */
+/* While `on`, cli_next reads no argument: it prints the options of the command, one a line, and returns CLI_ERROR. Completion in
+ * shells uses this, so that it has the list of the parser. */
 void cli_only_list(int on);
 int cli_only_lists(void);
 
@@ -65,10 +68,13 @@ int cli_integer(const char *option, const char *text, long long least, long long
 /* Up to `room` numbers with commas between them; those that are not there stay as they are. */
 int cli_integers(const char *option, const char *text, int room, long long least, long long most, long long *numbers);
 
-/* The index of text in words, which end with NULL; -1 after a complaint that lists them. */
+/* The index of text in words, which end with NULL; -1 after a complaint that lists them and suggests the nearest. */
 int cli_word(const char *option, const char *text, const char *const *words);
 
-/* The same, and 0, which is every list's default, where there is no text. */
+/* The same, and 0, the default of every list, if text is NULL. */
 int cli_word_or_default(const char *option, const char *text, const char *const *words);
+
+/* The path of --isa, if it can run here; 0 after a complaint. */
+int cli_isa(const char *text, nrg_isa *isa);
 
 #endif

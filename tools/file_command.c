@@ -4,6 +4,7 @@
 #include "file_command.h"
 
 #include <assert.h>
+#include <math.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -59,7 +60,60 @@ int file_excludes(const file_call *call, int option, int other)
 {
     if (!call->value[option] || !call->value[other])
         return CLI_DONE;
-    complain("--%s and --%s exclude each other", option_name(call, option), option_name(call, other));
+    complain("--%s and --%s cannot be combined", option_name(call, option), option_name(call, other));
+    return CLI_REFUSED;
+}
+
+int file_missing(const file_call *call, int option, const char *when)
+{
+    complain("--%s: expected a file%s, got none; see nrg %s --help", option_name(call, option), when, call->command->name);
+    return CLI_REFUSED;
+}
+
+int file_unusable(const file_call *call, int option, const char *when)
+{
+    complain("--%s cannot be used%s", option_name(call, option), when);
+    return CLI_REFUSED;
+}
+
+int file_wrong_shape(const file_call *call, int input, const char *expected)
+{
+    char text[NPY_SHAPE_ROOM];
+    complain("%s: expected shape %s, got %s", file_in(call, input), expected, npy_shape_text(text, &call->in[input].shape));
+    return CLI_REFUSED;
+}
+
+int file_wrong_dtype(const file_call *call, int input, nrg_dtype expected, const char *beside)
+{
+    complain("%s: expected dtype '%s'%s%s, got '%s'", file_in(call, input), npy_descr(expected), beside ? " as in " : "",
+             beside ? beside : "", npy_descr(call->in[input].dtype));
+    return CLI_REFUSED;
+}
+
+/* Names --eps, --eps1 or --eps2, if it is the reason; otherwise all options but files and --isa. */
+int file_answer(const file_call *call, nrg_status status)
+{
+    const file_command *command = call->command;
+    char given[256] = "";
+    if (status == NRG_OK)
+        return CLI_DONE;
+    for (int i = command->inputs + command->outputs; i < command->count - 2; i++) {
+        const cli_option *option = &command->options[i];
+        const char *value = call->value[i];
+        const size_t used = strlen(given);
+        if (!value)
+            continue;
+        if (status == NRG_ERR_EPS && option->takes_value && strncmp(option->name, "eps", 3) == 0) {
+            const double eps = strtod(value, NULL);
+            if (!(eps >= 0 && isfinite(eps))) {
+                complain("--%s: expected a finite number of at least 0, got '%s'", option->name, value);
+                return CLI_REFUSED;
+            }
+        }
+        snprintf(given + used, sizeof given - used, " --%s%s%s", option->name, option->takes_value ? " " : "",
+                 option->takes_value ? value : "");
+    }
+    complain("%s%s%s", nrg_status_string(status), *given ? "; got" : "", given);
     return CLI_REFUSED;
 }
 
@@ -98,7 +152,7 @@ void file_reuse(file_call *call, int which, int input)
 int file_workspace(file_call *call, nrg_status answer, size_t bytes, void **workspace)
 {
     if (answer != NRG_OK)
-        return library_answer(answer);
+        return file_answer(call, answer);
     *workspace = call->workspace = malloc(bytes ? bytes : 1);
     return *workspace ? CLI_DONE : arrays_no_memory(bytes);
 }
@@ -115,15 +169,13 @@ int file_check_weights(file_call *call, int w, int b, size_t dim, int beside)
         if (status != CLI_DONE)
             return status;
         if (array->dtype != NRG_F32 && array->dtype != call->in[beside].dtype) {
-            complain("%s: '<f2' beside '<f4' in %s; w and b have the dtype of that or '<f4'", file_in(call, both[i]),
-                     file_in(call, beside));
-            return CLI_REFUSED;
+            return file_wrong_dtype(call, both[i], call->in[beside].dtype, file_in(call, beside));
         }
     }
     return arrays_match_weights(&call->in[w], &call->in[b]);
 }
 
-/* The library's own word on the spec, before files are read: no rows, so no pointer is followed. */
+/* The library validates the spec before files are read. It reads no pointer, since there are no rows. */
 int file_norm(const file_call *call, int norm, int eps, nrg_norm_spec *spec)
 {
     static const char *const norms[] = {"rms", "layer", "l2", NULL};
@@ -140,7 +192,7 @@ int file_norm(const file_call *call, int norm, int eps, nrg_norm_spec *spec)
 #else
     static float any;
     nrg_norm_args args = nrg_norm_args_init(0, &any, NULL, &any);
-    return library_answer(nrg_norm_forward(spec, &args, 0, 1)) == CLI_DONE;
+    return file_answer(call, nrg_norm_forward(spec, &args, 0, 1)) == CLI_DONE;
 #endif
 }
 
@@ -170,7 +222,7 @@ static int read_inputs(file_call *call)
     return CLI_DONE;
 }
 
-/* Targets are looked at first: reading gigabytes to find that nothing can be written would be unkind. */
+/* Checks the targets first: an output that cannot be written is reported before gigabytes are read. */
 static int run(file_call *call, output_set *set)
 {
     const file_command *command = call->command;

@@ -1,8 +1,6 @@
-/* tools/file_command.h: a command that reads .npy files, computes, and writes .npy files: the order in which that is done, which
- * is the same for all of them.
+/* tools/file_command.h: a command that reads .npy files, computes, and writes .npy files. All such commands use this order:
  *
- *     arguments → the command's own check of them → output files looked at → input files read → the command's computation →
- *     output files written, all or none
+ *     read the arguments → check them (ask) → check the output files → read the input files → compute → write all outputs or none
  *
  * SPDX-License-Identifier: MIT */
 #ifndef NRG_TOOLS_FILE_COMMAND_H
@@ -53,9 +51,20 @@ int file_integer(const file_call *call, int option, long long least, long long m
 /* The index of an option's value in words, 0 where it is not given; -1 after a complaint. */
 int file_word(const file_call *call, int option, const char *const *words);
 
-/* CLI_REFUSED after a complaint that the option needs, or excludes, another; else CLI_DONE. */
+/* CLI_REFUSED after a complaint if the option needs, or excludes, another; else CLI_DONE. */
 int file_needs(const file_call *call, int option, int other);
 int file_excludes(const file_call *call, int option, int other);
+
+/* Error messages that several commands use. Each returns CLI_REFUSED. when: "", or for example " with --backward". */
+int file_missing(const file_call *call, int option, const char *when);
+int file_unusable(const file_call *call, int option, const char *when);
+int file_wrong_shape(const file_call *call, int input, const char *expected);
+
+/* beside: the file or operand that has the expected dtype, or NULL. */
+int file_wrong_dtype(const file_call *call, int input, nrg_dtype expected, const char *beside);
+
+/* CLI_DONE, or CLI_REFUSED after the sentence of the library's status and the options that were given. */
+int file_answer(const file_call *call, nrg_status status);
 
 /* Takes memory for an output: dense, of this shape. */
 int file_reserve(file_call *call, int which, nrg_dtype dtype, const npy_shape *shape);

@@ -27,7 +27,7 @@ int command_info(char **arguments)
         return CLI_DONE;
     }
     if (found == CLI_OPERAND)
-        complain("takes no argument such as '%s'", value);
+        complain("expected no arguments, got '%s'", value);
     if (found != CLI_END)
         return CLI_REFUSED;
 

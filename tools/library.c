@@ -1,4 +1,4 @@
-/* What the commands that compute need of the library.
+/* The library, as the commands use it.
  *
  * SPDX-License-Identifier: MIT */
 #include "library.h"
@@ -15,13 +15,7 @@ const char *const library_activations[] = {
 int library_set_isa(const char *name)
 {
     nrg_isa isa;
-    nrg_status status = nrg_isa_from_name(name, &isa);
-    if (status == NRG_OK)
-        status = nrg_isa_set(isa);
-    if (status == NRG_OK)
-        return CLI_DONE;
-    complain("--isa %s: %s", name, nrg_status_string(status));
-    return CLI_REFUSED;
+    return cli_isa(name, &isa) ? library_answer(nrg_isa_set(isa)) : CLI_REFUSED;
 }
 
 int library_holds(const char *option, const char *what)
@@ -29,7 +23,7 @@ int library_holds(const char *option, const char *what)
     const int is_backward = strcmp(what, "backward") == 0;
     if (is_backward ? nrg_backward_built() : nrg_family_built(what))
         return 1;
-    complain("%s: this nrg was built without %s", option, is_backward ? "backward passes" : what);
+    complain("%s: expected a build of nrg with %s, got one without", option, is_backward ? "backward passes" : what);
     return 0;
 }
 

@@ -1,4 +1,4 @@
-/* tools/library.h: what the commands that compute need of the library: its enumerations as words, its statuses as exit statuses.
+/* tools/library.h: the library's enumerations as words, and its statuses as exit statuses.
  *
  * SPDX-License-Identifier: MIT */
 #ifndef NRG_TOOLS_LIBRARY_H
@@ -9,14 +9,13 @@
 /* In the order of the enumerations, for cli_word. */
 extern const char *const library_stores[], *const library_activations[];
 
-/* Of the path that is to run. Returns CLI_DONE, or CLI_REFUSED after a complaint; so does the next one. */
+/* Selects a path. Returns CLI_DONE, or CLI_REFUSED after a complaint. */
 int library_set_isa(const char *name);
 
-/* Whether this build of the library holds what an option or operand asks for: a family, or "backward". Complains where it does
- * not. */
+/* Returns 1 if this build contains `what` (a family, or "backward"), which an option requires; otherwise 0, after a complaint. */
 int library_holds(const char *option, const char *what);
 
-/* What a call has said. */
+/* The exit status of a call: CLI_DONE, or CLI_REFUSED after the sentence of its status. file_answer adds the options. */
 int library_answer(nrg_status status);
 
 #endif

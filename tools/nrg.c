@@ -8,6 +8,7 @@
 
 #include "cli.h"
 #include "commands.h"
+#include "suggest.h"
 
 #if defined(NRG_NO_ROPE) && defined(NRG_NO_RECURRENT) && defined(NRG_NO_EMBED) && defined(NRG_NO_RELATIVE) &&                    \
     defined(NRG_NO_SCORE_BIAS)
@@ -98,7 +99,13 @@ static int find_command(const char *name)
     for (int i = 0; i < COMMANDS; i++)
         if (strcmp(commands[i].name, name) == 0)
             return i;
-    complain("unknown command '%s'; nrg --help lists them", name);
+    suggestion nearest = {NULL, 0};
+    for (int i = 0; i < COMMANDS; i++)
+        suggest(&nearest, name, strlen(name), commands[i].name);
+    if (nearest.word)
+        complain("unknown command '%s'; did you mean %s?", name, nearest.word);
+    else
+        complain("unknown command '%s'; nrg --help lists the commands", name);
     return -1;
 }
 
@@ -136,7 +143,7 @@ static int help(char **arguments)
     if (found < 0)
         return CLI_REFUSED;
     if (arguments[1]) {
-        complain("help takes one command");
+        complain("help: expected one command, got '%s' and '%s'", arguments[0], arguments[1]);
         return CLI_REFUSED;
     }
     fputs(commands[found].help, stdout);
@@ -146,14 +153,14 @@ static int help(char **arguments)
 int nrg_command(char **arguments)
 {
     if (!arguments[0]) {
-        complain("which command? nrg --help lists them");
+        complain("expected a command, got none; nrg --help lists the commands");
         return CLI_REFUSED;
     }
     if (strcmp(arguments[0], "help") == 0)
         return help(arguments + 1);
     if (is_help(arguments[0]) || strcmp(arguments[0], "--version") == 0) {
         if (arguments[1]) {
-            complain("%s stands alone", arguments[0]);
+            complain("%s takes no other arguments, got '%s'", arguments[0], arguments[1]);
             return CLI_REFUSED;
         }
         if (is_help(arguments[0]))

@@ -81,18 +81,18 @@ static int read_side(struct side *side)
     char *text = whole_file(side->file);
     const char *wrong = text;
     if (!text) {
-        fprintf(stderr, "nrg-bench: %s: cannot be read\n", side->file);
+        fprintf(stderr, "nrg-bench: %s: cannot read this file\n", side->file);
         return 0;
     }
     side->json = json_read(text, &wrong);
     if (!side->json)
-        fprintf(stderr, "nrg-bench: %s: not JSON, at byte %zu\n", side->file, (size_t)(wrong - text));
+        fprintf(stderr, "nrg-bench: %s: expected JSON, got an error at byte %zu\n", side->file, (size_t)(wrong - text));
     free(text);
     if (!side->json)
         return 0;
     const json_value *columns = json_get(side->json, "columns"), *rows = json_get(side->json, "rows");
     if (strcmp(json_text_of(json_get(side->json, "format"), ""), "nrg-bench report 1") != 0 || rows->kind != JSON_ARRAY) {
-        fprintf(stderr, "nrg-bench: %s: no report of nrg-bench --report\n", side->file);
+        fprintf(stderr, "nrg-bench: %s: expected a report of nrg-bench --report, got other JSON\n", side->file);
         return 0;
     }
     side->row = calloc(count_of(rows) + 1, sizeof *side->row);

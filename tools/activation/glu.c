@@ -87,27 +87,25 @@ typedef struct request {
     int rows; /* TWO_TENSORS to PAIRS */
 } request;
 
-/* Which of the files go with what was asked for. */
+/* Checks which files the options need and allow. */
 static int check_files(const file_call *call, const request *q)
 {
     const int backward = call->value[OPT_BACKWARD] != NULL, two = q->rows == TWO_TENSORS;
     const struct {
         int option, wanted;
-    } files[] = {{IN_X, 1},
-                 {IN_B, two},
-                 {IN_D_O, backward},
-                 {INPUTS + OUT_O, !backward && !q->args.format},
-                 {INPUTS + OUT_DA, backward && two},
-                 {INPUTS + OUT_DB, backward && two},
-                 {INPUTS + OUT_DX, backward && !two}};
-    for (size_t i = 0; i < sizeof files / sizeof files[0]; i++) {
-        const char *name = options[files[i].option].name;
-        if (!call->value[files[i].option] == !files[i].wanted)
-            continue;
-        complain("--%s: %s %s %s --rows", name, files[i].wanted ? "needed" : "not taken",
-                 backward ? "with --backward," : "forward,", two ? "without" : "with");
-        return CLI_REFUSED;
-    }
+        const char *needed, *unusable; /* when */
+    } files[] = {
+        {IN_X, 1, "", ""},
+        {IN_B, two, " without --rows", " with --rows"},
+        {IN_D_O, backward, " with --backward", " without --backward"},
+        {INPUTS + OUT_O, !backward && !q->args.format, "", " with --backward"},
+        {INPUTS + OUT_DA, backward && two, " with --backward", backward ? " with --rows" : " without --backward"},
+        {INPUTS + OUT_DB, backward && two, " with --backward", backward ? " with --rows" : " without --backward"},
+        {INPUTS + OUT_DX, backward && !two, " with --backward and --rows", backward ? " without --rows" : " without --backward"}};
+    for (size_t i = 0; i < sizeof files / sizeof files[0]; i++)
+        if (!call->value[files[i].option] != !files[i].wanted)
+            return files[i].wanted ? file_missing(call, files[i].option, files[i].needed)
+                                   : file_unusable(call, files[i].option, files[i].unusable);
     return CLI_DONE;
 }
 
@@ -132,11 +130,11 @@ static int ask(file_call *call)
         !file_float(call, OPT_ALPHA, &q->args.alpha) || (call->value[OPT_BACKWARD] && !library_holds("--backward", "backward")) ||
         formats_ask(call, &quantized, &format, &rounding) != CLI_DONE)
         return CLI_REFUSED;
-    /* the library's own word on the numbers, before files are read: no rows, so no pointer is followed */
+    /* the library validates the numbers before files are read; it reads no pointer, since there are no rows */
     const nrg_status status = nrg_glu_forward(&q->args, 0, 1);
     q->args.format = format;
     q->args.rounding = rounding;
-    return status == NRG_OK ? check_files(call, q) : library_answer(status);
+    return status == NRG_OK ? check_files(call, q) : file_answer(call, status);
 }
 
 /* Rows of a and of o, from the shape of a or x. */
@@ -148,8 +146,8 @@ static int read_shape(const file_call *call, request *q, npy_shape *shape)
     size_t *last = shape->ndim ? &shape->dims[shape->ndim - 1] : NULL;
     const int both = q->rows != TWO_TENSORS;
     if (!last || !*last || (both && *last % 2)) {
-        complain("%s: shape %s; its last axis has to have %s", file_in(call, IN_X), npy_shape_text(text, shape),
-                 both ? "an even number of elements" : "an element at least");
+        complain("%s: expected a last axis with %s, got shape %s", file_in(call, IN_X),
+                 both ? "an even number of elements" : "at least one element", npy_shape_text(text, shape));
         return CLI_REFUSED;
     }
     q->args.rows = x->count / *last;
@@ -167,9 +165,7 @@ static int check_input(const file_call *call, int input, const npy_shape *shape)
     const int status = array_check_shape(array, file_in(call, input), shape, file_in(call, IN_X));
     if (status != CLI_DONE || array->dtype == call->in[IN_X].dtype)
         return status;
-    complain("%s: '%s' beside '%s' in %s; all tensors have one dtype", file_in(call, input), npy_descr(array->dtype),
-             npy_descr(call->in[IN_X].dtype), file_in(call, IN_X));
-    return CLI_REFUSED;
+    return file_wrong_dtype(call, input, call->in[IN_X].dtype, file_in(call, IN_X));
 }
 
 /* Where a and b are in x, and da and db in dx. */
@@ -222,9 +218,9 @@ static int compute(file_call *call)
     bind(call, q);
 #ifndef NRG_NO_BACKWARD
     if (q->args.d_o)
-        return library_answer(nrg_glu_backward(&q->args, 0, 1));
+        return file_answer(call, nrg_glu_backward(&q->args, 0, 1));
 #endif
-    return library_answer(nrg_glu_forward(&q->args, 0, 1));
+    return file_answer(call, nrg_glu_forward(&q->args, 0, 1));
 }
 
 int command_glu(char **arguments)

@@ -13,7 +13,7 @@ static int split_shape(const file_call *call, channel_request *q)
     const npy_shape *shape = &call->in[IN_X].shape;
     char text[NPY_SHAPE_ROOM];
     if (shape->ndim < 2) {
-        complain("%s: shape %s: samples and channels are two axes at least", name, npy_shape_text(text, shape));
+        complain("%s: expected at least two axes (samples, channels), got shape %s", name, npy_shape_text(text, shape));
         return CLI_REFUSED;
     }
     int nhwc = q->spec.layout == NRG_LAYOUT_NHWC;
@@ -23,17 +23,16 @@ static int split_shape(const file_call *call, channel_request *q)
     for (int i = nhwc ? 1 : 2; i < shape->ndim - nhwc; i++)
         q->s *= shape->dims[i];
     if (!q->c || !q->s) {
-        complain("%s: shape %s: its %s", name, npy_shape_text(text, shape),
-                 q->c ? "channels have no elements" : "samples have no channels");
+        complain("%s: expected at least one %s, got shape %s", name, q->c ? "position" : "channel", npy_shape_text(text, shape));
         return CLI_REFUSED;
     }
     if (q->over == OVER_GROUP && q->c % q->spec.groups) {
-        complain("%s: %zu channels cannot be divided by --groups %zu", name, q->c, q->spec.groups);
+        complain("--groups: expected a divisor of the %zu channels of %s, got %zu", q->c, name, q->spec.groups);
         return CLI_REFUSED;
     }
     /* the library would leave them as they are, which here is nothing */
     if (!q->n && (q->train || (q->over == OVER_BATCH && (file_out(call, OUT_MEAN) || file_out(call, OUT_RSTD))))) {
-        complain("%s: shape %s: without samples a channel has no statistics", name, npy_shape_text(text, shape));
+        complain("%s: expected at least one sample to compute statistics, got shape %s", name, npy_shape_text(text, shape));
         return CLI_REFUSED;
     }
     return CLI_DONE;
@@ -53,18 +52,11 @@ static int check_shape(const file_call *call, const channel_request *q, int inpu
 static int check_dtype(const file_call *call, int input)
 {
     nrg_dtype dtype = call->in[input].dtype, x_dtype = call->in[IN_X].dtype;
-    const char *name = file_in(call, input);
-    if (input == IN_RUNNING_MEAN || input == IN_RUNNING_VAR) {
-        if (dtype == NRG_F32)
-            return CLI_DONE;
-        complain("%s: '<f2'; running statistics are '<f4'", name);
-    } else if (dtype == x_dtype || (is_of_channels(input) && dtype == NRG_F32)) {
+    if (input == IN_RUNNING_MEAN || input == IN_RUNNING_VAR)
+        return dtype == NRG_F32 ? CLI_DONE : file_wrong_dtype(call, input, NRG_F32, NULL);
+    if (dtype == x_dtype || (is_of_channels(input) && dtype == NRG_F32))
         return CLI_DONE;
-    } else {
-        complain("%s: '%s' beside '%s' in %s; %s", name, npy_descr(dtype), npy_descr(x_dtype), file_in(call, IN_X),
-                 is_of_channels(input) ? "w and b have the dtype of x or '<f4'" : "y and do have the dtype of x");
-    }
-    return CLI_REFUSED;
+    return file_wrong_dtype(call, input, x_dtype, file_in(call, IN_X));
 }
 
 static int read_spec(file_call *call, channel_request *q)
@@ -165,7 +157,7 @@ static int forward(const file_call *call, const channel_request *q)
     nrg_status status = q->fold ? fold(&spec, &args, call) : NRG_OK;
     if (status == NRG_OK)
         status = nrg_channel_norm_forward(&spec, &args, 0, 1);
-    return library_answer(status);
+    return file_answer(call, status);
 }
 
 #ifndef NRG_NO_BACKWARD
@@ -187,7 +179,7 @@ static int backward(file_call *call, const channel_request *q)
     int taken = file_workspace(call, status, args.workspace_size, &args.workspace);
     if (taken != CLI_DONE)
         return taken;
-    return library_answer(nrg_channel_norm_backward(&q->spec, &args, 0, 1));
+    return file_answer(call, nrg_channel_norm_backward(&q->spec, &args, 0, 1));
 }
 #endif
 

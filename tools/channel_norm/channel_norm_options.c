@@ -128,7 +128,7 @@ static const cli_option options[OPTIONS + 1] = {
 static const char *const overs[] = {"batch", "group", "instance", "layer", NULL};
 static const char *const layouts[] = {"nchw", "nhwc", NULL};
 
-/* An option that the direction asked for has no use for. */
+/* An option that belongs to the other direction, or -1. */
 static int find_foreign(const file_call *call, int backward)
 {
     if (call->value[IN_D_O] && !backward)
@@ -182,21 +182,21 @@ static int check_combination(const file_call *call, const channel_request *q)
     if (q->over == OVER_GROUP && !call->value[OPT_GROUPS])
         complain("--over group needs --groups");
     else if (q->over != OVER_GROUP && call->value[OPT_GROUPS])
-        complain("--groups is for --over group");
+        complain("--groups needs --over group");
     else if (running && q->over != OVER_BATCH && q->over != OVER_INSTANCE)
-        complain("running statistics are those of channels: for --over batch or instance");
+        complain("running statistics need --over batch or --over instance, got --over %s", overs[q->over]);
     else if (running && call->value[OPT_RMS])
-        complain("--rms has no running statistics");
+        complain("--rms cannot be used with running statistics");
     else if (q->train && q->fold)
-        complain("--train and --fold exclude each other: scale and shift are for inference");
+        complain("--train and --fold cannot be combined: scale and shift are for inference");
     else if (q->fold && (file_out(call, OUT_MEAN) || file_out(call, OUT_RSTD)))
-        complain("--%s cannot be asked for with --fold", file_out(call, OUT_MEAN) ? "mean" : "rstd");
+        complain("--%s cannot be used with --fold", file_out(call, OUT_MEAN) ? "mean" : "rstd");
     else if (call->value[OPT_CUMULATIVE] && call->value[OPT_MOMENTUM])
-        complain("--momentum and --cumulative exclude each other");
+        complain("--momentum and --cumulative cannot be combined");
     else if (!(q->spec.momentum >= 0 && q->spec.momentum <= 1))
-        complain("--momentum: '%s' is not from 0 to 1", call->value[OPT_MOMENTUM]);
+        complain("--momentum: expected a number from 0 to 1, got '%s'", call->value[OPT_MOMENTUM]);
     else if (q->spec.segment > 4096)
-        complain("--segment: %zu is more than 4096", q->spec.segment);
+        complain("--segment: expected at most 4096, got %zu", q->spec.segment);
     else
         return 1;
     return 0;
@@ -206,16 +206,15 @@ static int require(const file_call *call, const channel_request *q)
 {
     int foreign = find_foreign(call, q->backward);
     if (foreign >= 0)
-        complain(q->backward ? "--%s is of the forward pass, and not for --backward" : "--%s is for --backward",
-                 options[foreign].name);
+        complain(q->backward ? "--%s cannot be used with --backward" : "--%s needs --backward", options[foreign].name);
     else if (!file_in(call, IN_X))
-        complain("no input file; nrg channel-norm --help");
+        file_missing(call, IN_X, "");
     else if (q->backward && !file_in(call, IN_D_O))
-        complain("--backward needs --do FILE, the gradient of o");
+        complain("--backward needs --do, the gradient of o");
     else if (q->backward && !has_gradient(call))
-        complain("no output file: --dx, --dy, --dw or --db FILE");
+        complain("--dx, --dy, --dw or --db: expected at least one file with --backward, got none");
     else if (!q->backward && !file_out(call, OUT_O))
-        complain("no output file: --o FILE");
+        file_missing(call, INPUTS + OUT_O, "");
     else
         return !needs_another(call);
     return 0;
@@ -247,15 +246,15 @@ static int read_numbers(const file_call *call, channel_request *q)
     return 1;
 }
 
-/* The library's own word on the numbers, before files are read: no samples, so no pointer is followed. */
-static int ask_library(const channel_request *q)
+/* The library validates the numbers before files are read. It reads no pointer, since there are no samples. */
+static int ask_library(const file_call *call, const channel_request *q)
 {
     static float any;
     nrg_channel_norm_spec spec = q->spec;
     nrg_channel_norm_args args = nrg_channel_norm_args_init(0, 1, &any, NULL, NULL, &any);
     spec.source = NRG_STATISTICS_COMPUTE;
     spec.channels = spec.groups;
-    return library_answer(nrg_channel_norm_forward(&spec, &args, 0, 1));
+    return file_answer(call, nrg_channel_norm_forward(&spec, &args, 0, 1));
 }
 
 static int channel_norm_ask(file_call *call)
@@ -275,7 +274,7 @@ static int channel_norm_ask(file_call *call)
         q->spec.source = NRG_STATISTICS_RUNNING;
     if (!require(call, q) || !read_words(call, q) || !read_numbers(call, q) || !check_combination(call, q))
         return CLI_REFUSED;
-    return ask_library(q);
+    return ask_library(call, q);
 }
 
 int command_channel_norm(char **arguments)

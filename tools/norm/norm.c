@@ -16,17 +16,17 @@ static int split_shape(const file_call *call, request *q)
     const char *name = file_in(call, leader(call));
     const npy_array *array = &call->in[leader(call)];
     if (!array->shape.ndim) {
-        complain("%s: a scalar (0 axes); at least one axis is needed", name);
+        complain("%s: expected at least one axis, got a scalar", name);
         return CLI_REFUSED;
     }
     const size_t dim = array->shape.dims[array->shape.ndim - 1];
     if (!dim) {
         char text[NPY_SHAPE_ROOM];
-        complain("%s: shape %s: its rows have no elements", name, npy_shape_text(text, &array->shape));
+        complain("%s: expected a last axis with at least one element, got shape %s", name, npy_shape_text(text, &array->shape));
         return CLI_REFUSED;
     }
     if (q->spec.groups && dim % q->spec.groups) {
-        complain("%s: rows of %zu elements cannot be divided by --groups %zu", name, dim, q->spec.groups);
+        complain("--groups: expected a divisor of the row length %zu of %s, got %zu", dim, name, q->spec.groups);
         return CLI_REFUSED;
     }
     q->spec.dim = dim;
@@ -61,22 +61,10 @@ static int check_dtype(const file_call *call, const request *q, int input)
 {
     nrg_dtype dtype = call->in[input].dtype, first = call->in[leader(call)].dtype;
     nrg_dtype wanted = input == IN_DR_IN && q->spec.r_dtype ? q->spec.r_dtype : input == IN_MEAN ? NRG_F32 : first;
-    if (dtype == wanted)
+    const int is_fixed = input == IN_MEAN || input == IN_DR_IN || input == IN_Z || input == IN_D_O;
+    if (dtype == wanted || (!is_fixed && dtype == NRG_F32))
         return CLI_DONE;
-    if (input == IN_MEAN)
-        complain("%s: '<f2'; the mean is '<f4'", file_in(call, input));
-    else if (input == IN_DR_IN)
-        complain("%s: '%s', but r is '%s', and dr_in has the dtype of r", file_in(call, input), npy_descr(dtype),
-                 npy_descr(wanted));
-    else if (input == IN_Z || input == IN_D_O)
-        complain("%s: '%s' beside '%s' in %s; z and do have the dtype of x", file_in(call, input), npy_descr(dtype),
-                 npy_descr(first), file_in(call, leader(call)));
-    else if (dtype != NRG_F32)
-        complain("%s: '<f2' beside '<f4' in %s; y, w, b and r have the dtype of x or '<f4'", file_in(call, input),
-                 file_in(call, leader(call)));
-    else
-        return CLI_DONE;
-    return CLI_REFUSED;
+    return file_wrong_dtype(call, input, wanted, input == IN_MEAN ? NULL : input == IN_DR_IN ? "r" : file_in(call, leader(call)));
 }
 
 /* r before dr_in, which has its dtype. */
@@ -164,7 +152,7 @@ static int forward(const file_call *call, const request *q)
     args.r = call->out[OUT_R].data;
     args.mean = call->out[OUT_MEAN].data;
     args.rstd = call->out[OUT_RSTD].data;
-    return library_answer(nrg_norm_forward(&q->spec, &args, 0, 1));
+    return file_answer(call, nrg_norm_forward(&q->spec, &args, 0, 1));
 }
 
 #ifndef NRG_NO_BACKWARD
@@ -190,7 +178,7 @@ static int backward(file_call *call, const request *q)
     status = nrg_norm_backward(&q->spec, &args, 0, 1);
     if (status == NRG_OK)
         status = nrg_norm_backward_reduce(&q->spec, &args, 0, 1);
-    return library_answer(status);
+    return file_answer(call, status);
 }
 #endif
 

@@ -139,7 +139,7 @@ static const char *const residual_modes[] = {"before", "after", NULL};
 static const char *const dtypes[] = {"same", "f32", "f16", NULL};
 static const char *const gates[] = {"pre", "post", NULL};
 
-/* An option that the direction asked for has no use for. */
+/* An option that belongs to the other direction, or -1. */
 static int find_foreign(const file_call *call, int backward)
 {
     for (int i = IN_D_O; i < INPUTS; i++)
@@ -162,9 +162,9 @@ static int has_gradient(const file_call *call)
 static int require_forward(const file_call *call)
 {
     if (!file_in(call, IN_X))
-        complain("no input file; nrg norm --help");
+        file_missing(call, IN_X, "");
     else if (!file_out(call, OUT_O) && !call->value[OPT_FORMAT])
-        complain("no output file: --o FILE");
+        file_missing(call, INPUTS + OUT_O, "");
     else
         return 1;
     return 0;
@@ -173,21 +173,21 @@ static int require_forward(const file_call *call)
 static int require_backward(const file_call *call)
 {
     if (!file_in(call, IN_X) && !file_in(call, IN_R))
-        complain("no input file: x, or --r-in FILE; nrg norm --help");
+        complain("--x or --r-in: expected a file, got none; see nrg norm --help");
     else if (file_in(call, IN_R) && (file_in(call, IN_X) || file_in(call, IN_Y)))
-        complain("--r-in and %s exclude each other: r is the sum of x and y", file_in(call, IN_X) ? "x" : "--y");
+        complain("--r-in and --%s cannot be combined: r is the sum of x and y", file_in(call, IN_X) ? "x" : "y");
     else if (!file_in(call, IN_D_O))
-        complain("--backward needs --do FILE, the gradient of o");
+        complain("--backward needs --do, the gradient of o");
     else if (!has_gradient(call))
-        complain("no output file: --dx, --dy, --dz, --dw or --db FILE");
+        complain("--dx, --dy, --dz, --dw or --db: expected at least one file with --backward, got none");
     else if (file_in(call, IN_MEAN) && !call->value[OPT_LAYER])
-        complain("--mean-in is for --layer: other norms subtract no mean");
+        complain("--mean-in needs --layer: other norms subtract no mean");
     else if (file_in(call, IN_R) && call->value[OPT_R_DTYPE])
-        complain("--r-dtype and --r-in exclude each other: the file has a dtype");
+        complain("--r-dtype and --r-in cannot be combined: the file has a dtype");
     else if (call->value[OPT_Y_DTYPE] && !file_out(call, OUT_DY))
-        complain("--y-dtype is for --dy");
+        complain("--y-dtype needs --dy");
     else if (call->value[OPT_Y_DTYPE] && file_in(call, IN_Y))
-        complain("--y-dtype and --y exclude each other: the file has a dtype");
+        complain("--y-dtype and --y cannot be combined: the file has a dtype");
     else
         return 1;
     return 0;
@@ -197,10 +197,9 @@ static int require(const file_call *call, const request *q)
 {
     int foreign = find_foreign(call, q->backward);
     if (foreign >= 0)
-        complain(q->backward ? "--%s is of the forward pass, and not for --backward" : "--%s is for --backward",
-                 options[foreign].name);
+        complain(q->backward ? "--%s cannot be used with --backward" : "--%s needs --backward", options[foreign].name);
     else if (!!call->value[OPT_RMS] + !!call->value[OPT_LAYER] + !!call->value[OPT_L2] > 1)
-        complain("--rms, --layer and --l2 exclude each other");
+        complain("--rms, --layer and --l2 cannot be combined");
     else
         return q->backward ? require_backward(call) : require_forward(call);
     return 0;
@@ -246,11 +245,11 @@ static int check_combination(const file_call *call, const request *q)
     if (after && !q->backward && !file_in(call, IN_Y))
         complain("--residual after needs --y");
     else if (after && file_out(call, OUT_R))
-        complain("--r cannot be asked for with --residual after: the sum is o itself");
+        complain("--r cannot be used with --residual after: the sum is o");
     else if (after && file_in(call, IN_R))
-        complain("--r-in cannot be given with --residual after: r is x");
+        complain("--r-in cannot be used with --residual after: r is x");
     else if (after && file_in(call, IN_DR_IN))
-        complain("--dr-in cannot be given with --residual after: there is no r but x");
+        complain("--dr-in cannot be used with --residual after: r is x");
     else if (s->gate && !file_in(call, IN_Z))
         complain("--gate needs --z");
     else if (!s->gate && file_in(call, IN_Z))
@@ -262,7 +261,7 @@ static int check_combination(const file_call *call, const request *q)
     return 0;
 }
 
-/* The library's own word on the spec and on the operands asked for, before files are read: no rows, so no pointer is followed. */
+/* The library validates spec and operands before files are read. It reads no pointer, since there are no rows. */
 static int ask_library(const file_call *call, const request *q)
 {
     static float any;
@@ -278,8 +277,7 @@ static int ask_library(const file_call *call, const request *q)
     /* the dtypes are known only when x has been read */
     if (status == NRG_OK || status == NRG_ERR_DTYPE)
         return CLI_DONE;
-    complain("%s", nrg_status_string(status));
-    return CLI_REFUSED;
+    return file_answer(call, status);
 }
 
 static int norm_ask(file_call *call)

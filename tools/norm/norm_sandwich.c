@@ -96,7 +96,7 @@ typedef struct request {
     size_t rows;
 } request;
 
-/* Which of the files go with what was asked for: needed, 1; not taken, -1. */
+/* Checks which files the options need (1) and do not allow (-1). */
 static int check_files(const file_call *call, int is_bytes)
 {
     const int backward = call->value[OPT_BACKWARD] != NULL, forth = backward ? -1 : 0, back = backward ? 0 : -1;
@@ -120,11 +120,11 @@ static int check_files(const file_call *call, int is_bytes)
     for (int i = 0; i < INPUTS + OUTPUTS; i++) {
         if (wanted[i] == 0 || !call->value[i] == (wanted[i] < 0))
             continue;
-        complain("--%s: %s %s", options[i].name, wanted[i] > 0 ? "needed" : "not taken",
-                 backward   ? "with --backward"
-                 : is_bytes ? "with --format"
-                            : "forward");
-        return CLI_REFUSED;
+        return wanted[i] > 0 ? file_missing(call, i,
+                                            backward   ? " with --backward"
+                                            : is_bytes ? " with --format"
+                                                       : "")
+                             : file_unusable(call, i, backward ? " with --backward" : " without --backward");
     }
     return CLI_DONE;
 }
@@ -144,11 +144,11 @@ static int ask(file_call *call)
     q->first.weight_offset = has_w1 || !has_w2 ? q->first.weight_offset : 0;
     if (q->second.format)
         q->first.dim = q->second.dim = 256; /* a block of any format */
-    /* the library's own word on the numbers, before files are read: no rows, so no pointer is followed */
+    /* the library validates the numbers before files are read; it reads no pointer, since there are no rows */
     const nrg_norm_sandwich_args args =
         nrg_norm_sandwich_args_init(0, NULL, NULL, has_w1 ? &any : NULL, has_w2 ? &any : NULL, NULL, NULL);
     const nrg_status status = nrg_norm_sandwich_forward(&q->first, &q->second, &args, 0, 1);
-    return status == NRG_OK ? check_files(call, q->second.format != NRG_QUANT_NONE) : library_answer(status);
+    return status == NRG_OK ? check_files(call, q->second.format != NRG_QUANT_NONE) : file_answer(call, status);
 }
 
 /* Tensors have the shape of x, and its dtype; y may be f32. */
@@ -160,9 +160,7 @@ static int check_input(const file_call *call, int input)
     const int status = array_check_shape(array, file_in(call, input), &x->shape, file_in(call, IN_X));
     if (status != CLI_DONE || array->dtype == x->dtype || (input == IN_Y && array->dtype == NRG_F32))
         return status;
-    complain("%s: '%s' beside '%s' in %s", file_in(call, input), npy_descr(array->dtype), npy_descr(x->dtype),
-             file_in(call, IN_X));
-    return CLI_REFUSED;
+    return file_wrong_dtype(call, input, x->dtype, file_in(call, IN_X));
 }
 
 static nrg_dtype weight_dtype(const file_call *call, int w, int b)
@@ -176,7 +174,7 @@ static int read_specs(file_call *call, request *q)
     const npy_array *x = &call->in[IN_X];
     char text[NPY_SHAPE_ROOM];
     if (!x->shape.ndim || !x->shape.dims[x->shape.ndim - 1]) {
-        complain("%s: shape %s; its last axis has to have an element at least", file_in(call, IN_X),
+        complain("%s: expected a last axis with at least one element, got shape %s", file_in(call, IN_X),
                  npy_shape_text(text, &x->shape));
         return CLI_REFUSED;
     }
@@ -206,7 +204,7 @@ static int forward(const file_call *call, const request *q)
     args.b2 = call->in[IN_B2].data;
     args.packed = call->out[OUT_PACKED].data;
     args.scales = call->out[OUT_SCALES].data;
-    return library_answer(nrg_norm_sandwich_forward(&q->first, &q->second, &args, 0, 1));
+    return file_answer(call, nrg_norm_sandwich_forward(&q->first, &q->second, &args, 0, 1));
 }
 
 #ifndef NRG_NO_BACKWARD
@@ -228,7 +226,7 @@ static int backward(file_call *call, const request *q)
     status = nrg_norm_sandwich_backward(&q->first, &q->second, &args, 0, 1);
     if (status == NRG_OK)
         status = nrg_norm_sandwich_backward_reduce(&q->first, &q->second, &args, 0, 1);
-    return library_answer(status);
+    return file_answer(call, status);
 }
 #endif
 

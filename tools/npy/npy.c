@@ -16,6 +16,8 @@
 /* The dict of an f4 or f2 array with 64 axes has 1,500 characters at most; what version 1.0 can hold is plenty. */
 enum { HEADER_MAX = 65535 };
 
+static const char standard_input[] = "standard input";
+
 typedef struct header {
     char descr[32];
     int structured; /* descr is a list of fields */
@@ -191,24 +193,28 @@ static const element_type floats[2] = {{"<f4", NRG_F32, 4}, {"<f2", NRG_F16, 2}}
 static const element_type byte_types[2] = {{"|u1", (nrg_dtype)NPY_U1, 1}, {"|i1", (nrg_dtype)NPY_I1, 1}};
 static const element_type integers[2] = {{"<i4", NRG_DTYPE_SAME, 4}, {"<i8", NRG_DTYPE_SAME, 8}};
 
+/* How to convert a file. The commands round no input themselves, so that every rounding is one that the user has written. */
+#define CONVERT "convert it with NumPy: python3 -c \"from numpy import *; save('new.npy', load('%s')"
+
+/* The file to convert; standard input has no name. */
+static const char *old_name(const char *path) { return strcmp(path, standard_input) == 0 ? "old.npy" : path; }
+
 static int refuse_dtype(const char *path, const header *h, const element_type types[2])
 {
     if (h->structured)
-        complain("%s: a structured array; only '%s' and '%s' are taken", path, types[0].descr, types[1].descr);
-    else if (h->descr[0] == '>')
-        complain("%s: big-endian ('%s'); convert it with x.astype('%s') or '%s'", path, h->descr, types[0].descr, types[1].descr);
+        complain("%s: expected dtype '%s' or '%s', got a structured array", path, types[0].descr, types[1].descr);
     else
-        complain("%s: its dtype is '%s'; convert it to '%s' or '%s' with x.astype()", path, h->descr, types[0].descr,
-                 types[1].descr);
+        complain("%s: expected dtype '%s' or '%s', got '%s'%s; " CONVERT ".astype('%s'))\"", path, types[0].descr, types[1].descr,
+                 h->descr, h->descr[0] == '>' ? " (big-endian)" : "", old_name(path), types[0].descr);
     return CLI_REFUSED;
 }
 
 static int wrong_length(const source *from, const npy_shape *shape, uint64_t wanted, uint64_t there)
 {
     char text[NPY_SHAPE_ROOM];
-    complain("%s: %s: shape %s takes %llu bytes of data, there are %s%llu", from->name, there < wanted ? "truncated" : "too long",
-             npy_shape_text(text, shape), (unsigned long long)wanted, from->left == UNKNOWN && there > wanted ? "at least " : "",
-             (unsigned long long)there);
+    complain("%s: %s: expected %llu bytes of data for shape %s, got %s%llu", from->name,
+             there < wanted ? "truncated" : "too long", (unsigned long long)wanted, npy_shape_text(text, shape),
+             from->left == UNKNOWN && there > wanted ? "at least " : "", (unsigned long long)there);
     return CLI_REFUSED;
 }
 
@@ -220,7 +226,7 @@ static int interpret(const source *from, const header *h, const element_type typ
     if (strcmp(h->descr, types[type].descr) != 0 || h->structured)
         return refuse_dtype(path, h, types);
     if (h->fortran) {
-        complain("%s: in Fortran order; convert it with numpy.ascontiguousarray(x)", path);
+        complain("%s: expected C order, got Fortran order; " CONVERT ".copy('C'))\"", path, old_name(path));
         return CLI_REFUSED;
     }
     array->dtype = types[type].dtype;
@@ -275,7 +281,7 @@ static int read_prefix(source *from, size_t *length)
         return CLI_REFUSED;
     }
     if (prefix[6] < 1 || prefix[6] > 3 || prefix[7] != 0) {
-        complain("%s: .npy version %d.%d is not known (1.0, 2.0 and 3.0 are)", path, prefix[6], prefix[7]);
+        complain("%s: expected .npy version 1.0, 2.0 or 3.0, got %d.%d", path, prefix[6], prefix[7]);
         return CLI_REFUSED;
     }
     const size_t digits = prefix[6] == 1 ? 2 : 4;
@@ -286,7 +292,7 @@ static int read_prefix(source *from, size_t *length)
     if (digits == 4)
         *length |= (size_t)prefix[10] << 16 | (size_t)prefix[11] << 24;
     if (*length > from->left || *length > HEADER_MAX) {
-        complain("%s: %s: its header is said to have %zu bytes", path, *length > from->left ? "truncated" : "broken", *length);
+        complain("%s: %s: the header claims %zu bytes", path, *length > from->left ? "truncated" : "broken", *length);
         return CLI_REFUSED;
     }
     return CLI_DONE;
@@ -317,7 +323,7 @@ static int narrow(const char *path, npy_array *array)
         int64_t wide;
         memcpy(&wide, (char *)array->data + i * sizeof wide, sizeof wide);
         if (wide < INT32_MIN || wide > INT32_MAX) {
-            complain("%s: element %zu is %lld, which does not fit in 32 bits", path, i, (long long)wide);
+            complain("%s: expected integers of 32 bits, got %lld at index %zu", path, (long long)wide, i);
             return CLI_REFUSED;
         }
         int32_t element = (int32_t)wide;
@@ -391,7 +397,7 @@ static int read_types(const char *path, const element_type types[2], npy_array *
 {
     memset(array, 0, sizeof *array);
     const int is_standard = cli_is_standard(path);
-    source from = {cli_file_name(path, "standard input"), stdin, UNKNOWN};
+    source from = {cli_file_name(path, standard_input), stdin, UNKNOWN};
     if (!is_standard && !(from.file = open_file(path, &from.left)))
         return CLI_REFUSED;
     const int status = read_array(&from, types, array);

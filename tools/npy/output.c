@@ -65,7 +65,7 @@ static int resolve_new(output *out)
         return cannot_be_written(out->name, "a symbolic link to nowhere");
     const char *base = system_base(out->name);
     if (!*base)
-        return *out->name ? cannot_be_written(out->name, "no such directory") : refuse(out->name, "a file needs a name");
+        return *out->name ? cannot_be_written(out->name, "no such directory") : refuse("output file", "expected a name, got ''");
     /* "/name" is in the root, "name" in the current directory */
     const size_t length = (size_t)(base - out->name);
     char *directory = malloc(length + 2), *resolved = NULL;
@@ -217,7 +217,7 @@ static void restore(output *out)
         return;
     }
     if (!system_rename(out->saved, out->target))
-        complain("%s: what it was before is now in %s", out->name, out->saved);
+        complain("%s: the previous file is now %s", out->name, out->saved);
     else
         system_remove(out->saved); /* still there where both were links to one file: rename then does nothing */
     free(out->saved);

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "../commands.h"
+#include "../suggest.h"
 
 const char position_help[] =
     "usage: nrg position KIND [OPTION]...\n"
@@ -80,12 +81,12 @@ int command_position(char **arguments)
     if (cli_only_lists() && !name)
         return list_kinds();
     if (!name) {
-        complain("which kind of encoding? nrg position --help lists them");
+        complain("expected a kind of encoding, got none; nrg position --help lists the kinds");
         return CLI_REFUSED;
     }
     if (strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0) {
         if (arguments[1]) {
-            complain("%s stands alone", name);
+            complain("%s takes no other arguments, got '%s'", name, arguments[1]);
             return CLI_REFUSED;
         }
         fputs(position_help, stdout);
@@ -94,6 +95,12 @@ int command_position(char **arguments)
     for (size_t i = 0; kinds[i].name; i++)
         if (strcmp(kinds[i].name, name) == 0)
             return kinds[i].run(arguments + 1);
-    complain("unknown kind '%s'; nrg position --help lists them", name);
+    suggestion nearest = {NULL, 0};
+    for (size_t i = 0; kinds[i].name; i++)
+        suggest(&nearest, name, strlen(name), kinds[i].name);
+    if (nearest.word)
+        complain("unknown kind '%s'; did you mean %s?", name, nearest.word);
+    else
+        complain("unknown kind '%s'; nrg position --help lists the kinds", name);
     return CLI_REFUSED;
 }

@@ -45,9 +45,9 @@ static int ask(file_call *call)
         file_excludes(call, OPT_HEADS, BIAS_SCORES) != CLI_DONE || file_excludes(call, OPT_MAX_BIAS, BIAS_TABLE) != CLI_DONE)
         return CLI_REFUSED;
     if (!(q->max_bias >= 0 && isfinite(q->max_bias)))
-        complain("--max-bias: '%s' is negative, infinite or NaN", call->value[OPT_MAX_BIAS]);
+        complain("--max-bias: expected a finite number of at least 0, got '%s'", call->value[OPT_MAX_BIAS]);
     else if (!file_in(call, BIAS_SCORES) && !file_in(call, BIAS_TABLE) && !call->value[OPT_HEADS])
-        complain("how many heads? --heads H, --slopes FILE or --scores FILE");
+        complain("expected --heads, --slopes or --scores, got none; see nrg position alibi --help");
     else if (!is_slopes_alone(call) || call->value[BIAS_KEYS] || call->value[BIAS_SCALE])
         return bias_require(call);
     else if (file_in(call, BIAS_TABLE))
@@ -55,7 +55,7 @@ static int ask(file_call *call)
     else if (call->value[BIAS_FIRST_POSITION] || call->value[BIAS_CAUSAL])
         complain("--first-position and --causal need --scores, or --queries and --keys");
     else if (!file_out(call, BIAS_O))
-        complain("no output file: --o FILE");
+        file_missing(call, BIAS_INPUTS + BIAS_O, "");
     else
         return CLI_DONE;
     return CLI_REFUSED;
@@ -73,11 +73,9 @@ static float *find_slopes(file_call *call, bias_request *q, int *status)
         *status = file->shape.ndim == 1 && !file_in(call, BIAS_SCORES)
                       ? CLI_DONE
                       : array_check_shape(file, file_in(call, BIAS_TABLE), &wanted,
-                                          file_in(call, BIAS_SCORES) ? file_in(call, BIAS_SCORES) : "one for each head");
-        if (*status == CLI_DONE && file->dtype != NRG_F32) {
-            complain("%s: '<f2'; slopes are '<f4'", file_in(call, BIAS_TABLE));
-            *status = CLI_REFUSED;
-        }
+                                          file_in(call, BIAS_SCORES) ? file_in(call, BIAS_SCORES) : "the heads");
+        if (*status == CLI_DONE && file->dtype != NRG_F32)
+            *status = file_wrong_dtype(call, BIAS_TABLE, NRG_F32, NULL);
         float *slopes = *status == CLI_DONE ? file->data : NULL;
         if (slopes)
             file->data = NULL;
@@ -88,7 +86,7 @@ static float *find_slopes(file_call *call, bias_request *q, int *status)
         *status = arrays_no_memory(heads);
         return NULL;
     }
-    *status = library_answer(nrg_alibi_slopes(heads, q->max_bias, slopes));
+    *status = file_answer(call, nrg_alibi_slopes(heads, q->max_bias, slopes));
     return slopes;
 }
 
@@ -97,7 +95,7 @@ static int add(file_call *call, const bias_request *q, size_t batch, const float
     float *diagonals = bias_diagonals(q, sizeof *diagonals);
     if (!diagonals)
         return CLI_FAILED;
-    int status = library_answer(nrg_alibi_diagonals(&q->spec, slopes, diagonals, 0, 0, 1));
+    int status = file_answer(call, nrg_alibi_diagonals(&q->spec, slopes, diagonals, 0, 0, 1));
     if (status == CLI_DONE)
         status = bias_add(call, q, batch, diagonals);
     free(diagonals);
@@ -111,7 +109,8 @@ static int compute(file_call *call)
     if (is_slopes_alone(call)) {
         const npy_shape shape = file_shape(1, &q->spec.heads);
         int status = file_reserve(call, BIAS_O, NRG_F32, &shape);
-        return status == CLI_DONE ? library_answer(nrg_alibi_slopes(q->spec.heads, q->max_bias, call->out[BIAS_O].data)) : status;
+        return status == CLI_DONE ? file_answer(call, nrg_alibi_slopes(q->spec.heads, q->max_bias, call->out[BIAS_O].data))
+                                  : status;
     }
     int status = bias_shape(call, q, &batch);
     float *slopes = status == CLI_DONE ? find_slopes(call, q, &status) : NULL;

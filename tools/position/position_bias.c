@@ -1,4 +1,4 @@
-/* What nrg position t5 and nrg position alibi share.
+/* Code that nrg position t5 and nrg position alibi share.
  *
  * SPDX-License-Identifier: MIT */
 #include "position_bias.h"
@@ -24,7 +24,7 @@ int bias_read(const file_call *call, bias_request *q)
     q->spec.causal = call->value[BIAS_CAUSAL] != NULL;
     if (isfinite(q->scale))
         return 1;
-    complain("--scale: '%s' is infinite or NaN", call->value[BIAS_SCALE]);
+    complain("--scale: expected a finite number, got '%s'", call->value[BIAS_SCALE]);
     return 0;
 }
 
@@ -35,9 +35,9 @@ int bias_require(const file_call *call)
         file_needs(call, BIAS_SCALE, BIAS_SCORES) != CLI_DONE)
         return CLI_REFUSED;
     if (!file_in(call, BIAS_SCORES) && !call->value[BIAS_QUERIES])
-        complain("--scores FILE, or --queries and --keys");
+        complain("expected --scores, or --queries and --keys, got none; see nrg %s --help", call->command->name);
     else if (!file_out(call, BIAS_O))
-        complain("no output file: --o FILE");
+        file_missing(call, BIAS_INPUTS + BIAS_O, "");
     else
         return CLI_DONE;
     return CLI_REFUSED;
@@ -84,5 +84,5 @@ int bias_add(file_call *call, const bias_request *q, size_t batch, const float *
     nrg_score_bias_args args =
         nrg_score_bias_args_init(o->dtype, batch, s->heads, s->queries, s->keys, o->data, diagonals, o->data);
     args.scale = q->scale;
-    return library_answer(nrg_score_bias_forward(&args, 0, 1));
+    return file_answer(call, nrg_score_bias_forward(&args, 0, 1));
 }

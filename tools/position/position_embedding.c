@@ -74,13 +74,13 @@ static int ask(file_call *call)
         !file_norm(call, OPT_NORM, OPT_EPS, &q->norm))
         return CLI_REFUSED;
     if (!isfinite(q->scale))
-        complain("--scale: '%s' is infinite or NaN", call->value[OPT_SCALE]);
+        complain("--scale: expected a finite number, got '%s'", call->value[OPT_SCALE]);
     else if (!file_in(call, IN_IDS))
-        complain("no input file; nrg position embedding --help");
+        file_missing(call, IN_IDS, "");
     else if (!file_in(call, IN_TABLE))
-        complain("no table: --table FILE");
+        file_missing(call, IN_TABLE, "");
     else if (!file_out(call, OUT_O))
-        complain("no output file: --o FILE");
+        file_missing(call, INPUTS + OUT_O, "");
     else
         return CLI_DONE;
     return CLI_REFUSED;
@@ -94,13 +94,13 @@ static int add_and_normalize(file_call *call, request *q, const position_shape *
     args.tables = q->tables;
     args.table_count = TABLES;
     if (!call->value[OPT_NORM])
-        return library_answer(nrg_embed_forward(&args, 0, 1));
+        return file_answer(call, nrg_embed_forward(&args, 0, 1));
     nrg_norm_args norm = nrg_norm_args_init(args.rows, NULL, call->in[IN_W].data, o->data);
     norm.b = call->in[IN_B].data;
     q->norm.dim = s->columns;
     q->norm.dtype = o->dtype;
     q->norm.w_dtype = norm.w ? call->in[IN_W].dtype : call->in[IN_B].dtype;
-    return library_answer(nrg_embed_norm_forward(&q->norm, &args, &norm, 0, 1));
+    return file_answer(call, nrg_embed_norm_forward(&q->norm, &args, &norm, 0, 1));
 }
 
 /* Tables of one dtype and width, and the rows of each that the tokens take. */
@@ -113,11 +113,8 @@ static int read_tables(file_call *call, request *q, const position_shape *s)
         if (!table->data)
             continue;
         int status = position_check_table(call, IN_TABLE + i, s->columns, first->dtype, file_in(call, IN_TABLE));
-        if (status == CLI_DONE && table->dtype != first->dtype) {
-            complain("%s: '<f4' beside '<f2' in %s; the tables have one dtype", file_in(call, IN_TABLE + i),
-                     file_in(call, IN_TABLE));
-            status = CLI_REFUSED;
-        }
+        if (status == CLI_DONE && table->dtype != first->dtype)
+            status = file_wrong_dtype(call, IN_TABLE + i, first->dtype, file_in(call, IN_TABLE));
         if (status == CLI_DONE)
             status = position_ids(call, IN_IDS + i, &call->out[OUT_O].shape, s, q->first, table->shape.dims[0], &q->tables[i]);
         q->tables[i].table = table->data;
@@ -133,16 +130,11 @@ static int compute(file_call *call)
 {
     request *q = call->request;
     const npy_array *ids = &call->in[IN_IDS], *table = &call->in[IN_TABLE];
-    char text[NPY_SHAPE_ROOM];
     npy_shape shape = ids->shape;
-    if (!shape.ndim || shape.ndim == NPY_MAX_NDIM || table->shape.ndim != 2 || !table->shape.dims[1]) {
-        if (table->shape.ndim != 2 || !table->shape.dims[1])
-            complain("%s: shape %s; it has to be (rows, dim)", file_in(call, IN_TABLE), npy_shape_text(text, &table->shape));
-        else
-            complain("%s: shape %s; it has to be (tokens,) or (..., tokens)", file_in(call, IN_IDS),
-                     npy_shape_text(text, &ids->shape));
-        return CLI_REFUSED;
-    }
+    if (table->shape.ndim != 2 || !table->shape.dims[1])
+        return file_wrong_shape(call, IN_TABLE, "(rows, dim)");
+    if (!shape.ndim || shape.ndim == NPY_MAX_NDIM)
+        return file_wrong_shape(call, IN_IDS, "(tokens,) or (..., tokens)");
     position_shape s = {0, 1, shape.dims[shape.ndim - 1], table->shape.dims[1]};
     s.batch = s.rows ? ids->count / s.rows : 0;
     shape.dims[shape.ndim++] = s.columns;

@@ -62,13 +62,13 @@ static int ask(file_call *call)
         !file_count(call, OPT_ROWS, 0, &q->rows) || !file_float(call, OPT_SCALE, &q->scale))
         return CLI_REFUSED;
     if (!isfinite(q->scale))
-        complain("--scale: '%s' is infinite or NaN", call->value[OPT_SCALE]);
+        complain("--scale: expected a finite number, got '%s'", call->value[OPT_SCALE]);
     else if (!call->value[OPT_BACKWARD] && !file_in(call, IN_TABLE))
-        complain("no table: --table FILE");
+        file_missing(call, IN_TABLE, "");
     else if (!file_in(call, IN_X) && !file_in(call, IN_POSITIONS))
-        complain("no input file: x, or --positions FILE for the rows alone");
+        complain("--x or --positions: expected a file, got none; see nrg position learned --help");
     else if (!file_out(call, OUT_O))
-        complain("no output file: --o FILE");
+        file_missing(call, INPUTS + OUT_O, "");
     else
         return CLI_DONE;
     return CLI_REFUSED;
@@ -91,7 +91,7 @@ static int forward(file_call *call, const request *q, const position_shape *s, c
     term.table = table->data;
     term.rows = table->shape.dims[0];
     term.scale = q->scale;
-    return library_answer(nrg_embed_forward(&args, 0, 1));
+    return file_answer(call, nrg_embed_forward(&args, 0, 1));
 }
 
 #ifndef NRG_NO_BACKWARD
@@ -112,7 +112,7 @@ static int backward(file_call *call, const request *q, const position_shape *s, 
     status = nrg_embed_backward_order(&args);
     if (status == NRG_OK)
         status = nrg_embed_backward(&args, 0, 1);
-    return library_answer(status);
+    return file_answer(call, status);
 }
 #endif
 
@@ -122,8 +122,8 @@ static int reserve_rows(file_call *call)
     const npy_array *positions = &call->in[IN_POSITIONS], *table = &call->in[IN_TABLE];
     npy_shape shape = positions->shape;
     if (shape.ndim < 1 || shape.ndim == NPY_MAX_NDIM || table->shape.ndim != 2) {
-        complain("positions have an axis at least, and the table has two: (rows, dim)");
-        return CLI_REFUSED;
+        return table->shape.ndim != 2 ? file_wrong_shape(call, IN_TABLE, "(rows, dim)")
+                                      : file_wrong_shape(call, IN_POSITIONS, "(tokens,) or (..., tokens)");
     }
     shape.dims[shape.ndim++] = table->shape.dims[1];
     return file_reserve(call, OUT_O, table->dtype, &shape);
@@ -145,7 +145,7 @@ static int compute(file_call *call)
         s.batch = 1;
     }
     if (!s.columns) {
-        complain("rows have no elements");
+        complain("%s: expected rows with at least one element, got none", file_in(call, has_x ? IN_X : IN_TABLE));
         return CLI_REFUSED;
     }
     const size_t dims[2] = {q->rows, s.columns};

@@ -64,13 +64,13 @@ static int ask(file_call *call)
         !file_count(call, OPT_POSITIONS, 0, &q->positions))
         return CLI_REFUSED;
     if (!file_in(call, IN_P0) || !file_in(call, IN_W))
-        complain("no input file: --%s FILE", file_in(call, IN_P0) ? "w" : "p0");
+        file_missing(call, file_in(call, IN_P0) ? IN_W : IN_P0, "");
     else if (!call->value[OPT_BACKWARD] && !call->value[OPT_POSITIONS])
-        complain("how many positions? --positions N");
+        complain("--positions: expected the number of positions, got none; see nrg position rnn --help");
     else if (!call->value[OPT_BACKWARD] && !file_out(call, OUT_O))
-        complain("no output file: --o FILE");
+        file_missing(call, INPUTS + OUT_O, "");
     else if (call->value[OPT_BACKWARD] && !file_out(call, OUT_DW) && !file_out(call, OUT_DB) && !file_out(call, OUT_DP0))
-        complain("no output file: --dw, --db or --dp0 FILE");
+        complain("--dw, --db or --dp0: expected at least one file with --backward, got none");
     else
         return CLI_DONE;
     return CLI_REFUSED;
@@ -91,18 +91,14 @@ static int check_dtype(const file_call *call, int input, int may_be_f32)
     nrg_dtype dtype = call->in[input].dtype, p = call->in[IN_P0].dtype;
     if (!call->in[input].data || dtype == p || (may_be_f32 && dtype == NRG_F32))
         return CLI_DONE;
-    complain("%s: '%s' beside '%s' in %s", file_in(call, input), npy_descr(dtype), npy_descr(p), file_in(call, IN_P0));
-    return CLI_REFUSED;
+    return file_wrong_dtype(call, input, p, file_in(call, IN_P0));
 }
 
 static int check_inputs(file_call *call, request *q)
 {
     const npy_array *p0 = &call->in[IN_P0];
-    char text[NPY_SHAPE_ROOM];
-    if (p0->shape.ndim < 1 || p0->shape.ndim > 2 || !p0->shape.dims[p0->shape.ndim - 1]) {
-        complain("%s: shape %s; it has to be (dim,) or (chains, dim)", file_in(call, IN_P0), npy_shape_text(text, &p0->shape));
-        return CLI_REFUSED;
-    }
+    if (p0->shape.ndim < 1 || p0->shape.ndim > 2 || !p0->shape.dims[p0->shape.ndim - 1])
+        return file_wrong_shape(call, IN_P0, "(dim,) or (chains, dim)");
     q->dim = p0->shape.dims[p0->shape.ndim - 1];
     q->chains = p0->count / q->dim;
     if (call->value[OPT_BACKWARD]) /* as p has it, if its shape is right in all else */
@@ -133,7 +129,7 @@ static int forward(file_call *call, const request *q)
     args.b = call->in[IN_B].data;
     args.chains = q->chains;
     args.w_dtype = call->in[IN_W].dtype;
-    return library_answer(nrg_recurrent_forward(&args, 0, 1));
+    return file_answer(call, nrg_recurrent_forward(&args, 0, 1));
 }
 
 #ifndef NRG_NO_BACKWARD
@@ -159,7 +155,7 @@ static int backward(file_call *call, const request *q)
     int taken = file_workspace(call, status, args.workspace_size, &args.workspace);
     if (taken != CLI_DONE)
         return taken;
-    return library_answer(nrg_recurrent_backward(&args, 0, 1));
+    return file_answer(call, nrg_recurrent_backward(&args, 0, 1));
 }
 #endif
 

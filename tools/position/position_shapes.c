@@ -1,4 +1,4 @@
-/* What the kinds of nrg position make of the shapes of their inputs, and of ids.
+/* Shapes and ids of the inputs of nrg position.
  *
  * SPDX-License-Identifier: MIT */
 #include <string.h>
@@ -11,7 +11,7 @@ static int read_axes(const file_call *call, int input, int axes, const char *wan
     const npy_shape *shape = &call->in[input].shape;
     char text[NPY_SHAPE_ROOM];
     if (shape->ndim < axes) {
-        complain("%s: shape %s; it has to be (..., %s)", file_in(call, input), npy_shape_text(text, shape), wanted);
+        complain("%s: expected shape (..., %s), got %s", file_in(call, input), wanted, npy_shape_text(text, shape));
         return CLI_REFUSED;
     }
     s->columns = shape->dims[shape->ndim - 1];
@@ -34,8 +34,8 @@ static int check_ids(const char *name, const int32_t *ids, size_t count, size_t 
 {
     for (size_t i = 0; i < count; i++)
         if (ids[i] < 0 || (size_t)ids[i] >= table_rows) {
-            complain("%s%s%ld is no row of a table of %zu", name ? name : "", name ? ": " : "position ", (long)ids[i],
-                     table_rows);
+            complain("%s: expected row numbers from 0 and below the %zu rows of the table, got %ld", name, table_rows,
+                     (long)ids[i]);
             return CLI_REFUSED;
         }
     return CLI_DONE;
@@ -55,8 +55,8 @@ static int take_ids(const file_call *call, int input, const npy_shape *shape, co
     }
     if (from->shape.ndim == all.ndim && memcmp(from->shape.dims, all.dims, (size_t)all.ndim * sizeof all.dims[0]) == 0)
         return CLI_DONE;
-    complain("%s: shape %s; it has to be (%zu,)%s%s", file_in(call, input), npy_shape_text(has, &from->shape), s->rows,
-             all.ndim > 1 ? " or " : "", all.ndim > 1 ? npy_shape_text(wants, &all) : "");
+    complain("%s: expected shape (%zu,)%s%s, got %s", file_in(call, input), s->rows, all.ndim > 1 ? " or " : "",
+             all.ndim > 1 ? npy_shape_text(wants, &all) : "", npy_shape_text(has, &from->shape));
     return CLI_REFUSED;
 }
 
@@ -69,7 +69,8 @@ int position_ids(const file_call *call, int input, const npy_shape *shape, const
                                   : status;
     }
     if (s->batch && s->rows && (first < 0 || s->rows > table_rows || (unsigned long long)first > table_rows - s->rows)) {
-        complain("positions %lld to %lld, but the table has %zu rows", first, first + (long long)s->rows - 1, table_rows);
+        complain("expected positions below the %zu rows of the table, got positions %lld to %lld", table_rows, first,
+                 first + (long long)s->rows - 1);
         return CLI_REFUSED;
     }
     t->first_position = (int32_t)first;
@@ -82,10 +83,10 @@ int position_check_table(const file_call *call, int input, size_t dim, nrg_dtype
     const npy_array *table = &call->in[input];
     char text[NPY_SHAPE_ROOM];
     if (table->shape.ndim != 2 || table->shape.dims[1] != dim)
-        complain("%s: shape %s, but with %s it has to be (rows, %zu)", file_in(call, input), npy_shape_text(text, &table->shape),
-                 beside, dim);
+        complain("%s: expected shape (rows, %zu) to match %s, got %s", file_in(call, input), dim, beside,
+                 npy_shape_text(text, &table->shape));
     else if (table->dtype != NRG_F32 && table->dtype != dtype)
-        complain("%s: '<f2' beside '<f4' in %s", file_in(call, input), beside);
+        file_wrong_dtype(call, input, dtype, beside);
     else
         return CLI_DONE;
     return CLI_REFUSED;
@@ -99,11 +100,8 @@ int position_place_result(file_call *call, int input, int added_to, int result, 
     if (!file_in(call, added_to))
         return file_reserve(call, result, from->dtype, &shape);
     int status = array_check_shape(to, file_in(call, added_to), &shape, file_in(call, input));
-    if (status == CLI_DONE && to->dtype != from->dtype) {
-        complain("%s: '%s' beside '%s' in %s", file_in(call, added_to), npy_descr(to->dtype), npy_descr(from->dtype),
-                 file_in(call, input));
-        status = CLI_REFUSED;
-    }
+    if (status == CLI_DONE && to->dtype != from->dtype)
+        status = file_wrong_dtype(call, added_to, from->dtype, file_in(call, input));
     if (status == CLI_DONE)
         file_reuse(call, result, added_to);
     return status;

@@ -60,13 +60,13 @@ static int ask(file_call *call)
         !file_integer(call, OPT_P_MIN, -far, far, &q->p_min))
         return CLI_REFUSED;
     if (!file_in(call, IN_Q) && !file_in(call, IN_VALUES))
-        complain("no input file: q, or --values FILE");
+        complain("--q or --values: expected a file, got none; see nrg position shaw --help");
     else if (!file_in(call, IN_TABLE))
-        complain("no table: --table FILE");
+        file_missing(call, IN_TABLE, "");
     else if (file_in(call, IN_Q) && !call->value[OPT_KEYS])
-        complain("how many keys? --keys K");
+        complain("--keys: expected the number of keys with --q, got none; see nrg position shaw --help");
     else if (!file_out(call, OUT_O))
-        complain("no output file: --o FILE");
+        file_missing(call, INPUTS + OUT_O, "");
     else
         return CLI_DONE;
     return CLI_REFUSED;
@@ -82,13 +82,13 @@ static int check_table(const file_call *call, int input, const position_shape *s
     *classes = shape->ndim >= 2 ? shape->dims[shape->ndim - 2] : 0;
     *dim = shape->ndim >= 2 ? shape->dims[shape->ndim - 1] : 0;
     if (shape->ndim < 2 || shape->ndim > 3 || !*classes || !*dim || (has_heads && shape->dims[0] != s->heads))
-        complain("%s: shape %s; it has to be (classes, dim) or (%zu, classes, dim)", file_in(call, IN_TABLE),
-                 npy_shape_text(text, shape), s->heads);
+        complain("%s: expected shape (classes, dim) or (%zu, classes, dim), got %s", file_in(call, IN_TABLE), s->heads,
+                 npy_shape_text(text, shape));
     else if (input == IN_Q && *dim != s->columns)
-        complain("%s: rows of %zu elements, but those of %s have %zu", file_in(call, IN_TABLE), *dim, file_in(call, input),
-                 s->columns);
+        complain("%s: expected rows of %zu elements as in %s, got %zu", file_in(call, IN_TABLE), s->columns, file_in(call, input),
+                 *dim);
     else if (table->dtype != NRG_F32 && table->dtype != call->in[input].dtype)
-        complain("%s: '<f2' beside '<f4' in %s", file_in(call, IN_TABLE), file_in(call, input));
+        file_wrong_dtype(call, IN_TABLE, call->in[input].dtype, file_in(call, input));
     else
         return CLI_DONE;
     return CLI_REFUSED;
@@ -120,11 +120,11 @@ static int compute(file_call *call)
     if (input == IN_Q) {
         args.q = call->in[IN_Q].data;
         args.scores = call->out[OUT_O].data;
-        return library_answer(nrg_relative_scores(&args, 0, 1));
+        return file_answer(call, nrg_relative_scores(&args, 0, 1));
     }
     args.a = call->in[IN_VALUES].data;
     args.o = call->out[OUT_O].data;
-    return library_answer(nrg_relative_values(&args, 0, 1));
+    return file_answer(call, nrg_relative_values(&args, 0, 1));
 }
 
 int position_shaw(char **arguments)

@@ -62,9 +62,9 @@ static int ask(file_call *call)
         !file_count(call, OPT_KEYS, 0, &q->columns) || !file_count(call, OPT_REL, 0, &q->columns))
         return CLI_REFUSED;
     if (!file_in(call, IN_X))
-        complain("no input file; nrg position shift --help");
+        file_missing(call, IN_X, "");
     else if (!file_out(call, OUT_O))
-        complain("no output file: --o FILE");
+        file_missing(call, INPUTS + OUT_O, "");
     else
         return CLI_DONE;
     return CLI_REFUSED;
@@ -82,8 +82,8 @@ static int find_columns(const file_call *call, request *q, const position_shape 
     if (q->kind == TRANSFORMER_XL || is_backward)
         return CLI_DONE;
     if (s->columns < s->rows) {
-        complain("%s: %zu columns, which is less than its %zu queries: xlnet has queries + keys; say --keys", file_in(call, IN_X),
-                 s->columns, s->rows);
+        complain("%s: expected at least %zu columns (queries + keys) for --kind xlnet, got %zu; set --keys", file_in(call, IN_X),
+                 s->rows, s->columns);
         return CLI_REFUSED;
     }
     q->columns -= s->rows;
@@ -111,12 +111,12 @@ static int compute(file_call *call)
     if (is_backward) {
         args.d_scores = call->in[IN_X].data;
         args.dx = call->out[OUT_O].data;
-        return library_answer(nrg_relative_shift_backward(&args, 0, 1));
+        return file_answer(call, nrg_relative_shift_backward(&args, 0, 1));
     }
 #endif
     args.x = call->in[IN_X].data;
     args.scores = call->out[OUT_O].data;
-    return library_answer(nrg_relative_shift_forward(&args, 0, 1));
+    return file_answer(call, nrg_relative_shift_forward(&args, 0, 1));
 }
 
 int position_shift(char **arguments)

@@ -73,7 +73,7 @@ static int ask(file_call *call)
 {
     request *q = call->request;
     int dtype = file_word(call, OPT_DTYPE, dtypes), layout = file_word(call, OPT_LAYOUT, layouts);
-    if (file_in(call, IN_X) && !library_holds("x plus the table", "embed"))
+    if (file_in(call, IN_X) && !library_holds("--x", "embed"))
         return CLI_REFUSED;
     if (dtype < 0 || layout < 0 || file_excludes(call, IN_POSITIONS, OPT_FIRST) != CLI_DONE ||
         file_excludes(call, IN_POSITIONS, OPT_ROWS) != CLI_DONE || file_excludes(call, IN_X, OPT_ROWS) != CLI_DONE ||
@@ -86,11 +86,11 @@ static int ask(file_call *call)
         !file_integer(call, OPT_FIRST, INT32_MIN, INT32_MAX, &q->first) || !file_double(call, OPT_BASE, &q->base))
         return CLI_REFUSED;
     if (!(q->base >= 0x1p-400 && q->base <= 0x1p400))
-        complain("--base: '%s' is not above 0 (and between 2^-400 and 2^400)", call->value[OPT_BASE]);
+        complain("--base: expected a number above 0, from 2^-400 to 2^400, got '%s'", call->value[OPT_BASE]);
     else if (!file_in(call, IN_X) && (!q->dim || (!call->value[OPT_ROWS] && !file_in(call, IN_POSITIONS))))
-        complain("no x, so the table needs --dim, and --rows or --positions");
+        complain("expected --x, or --dim with --rows or --positions; see nrg position sinusoidal --help");
     else if (!file_out(call, OUT_O))
-        complain("no output file: --o FILE");
+        file_missing(call, INPUTS + OUT_O, "");
     else
         return CLI_DONE;
     return CLI_REFUSED;
@@ -107,10 +107,11 @@ static int fill_table(const file_call *call, const request *q, double *frequenci
     args.first_position = (int32_t)q->first;
     nrg_status status = nrg_sinusoidal_frequencies(&spec, frequencies);
     if (status == NRG_ERR_CONSTANT) {
-        complain("--base %s turns a pair more than 2^18 times from one position to the next", call->value[OPT_BASE]);
+        complain("--base: expected at most 2^18 turns of a pair from one position to the next, got more with '%s'",
+                 call->value[OPT_BASE]);
         return CLI_REFUSED;
     }
-    return library_answer(status == NRG_OK ? nrg_sinusoidal_table(&spec, &args, 0, 1) : status);
+    return file_answer(call, status == NRG_OK ? nrg_sinusoidal_table(&spec, &args, 0, 1) : status);
 }
 
 /* Rows as many as positions, where there are any; a row is of an even length but for the paper's. */
@@ -119,11 +120,11 @@ static int make_table(const file_call *call, const request *q, void *table)
     const npy_array *p = &call->in[IN_POSITIONS];
     char text[NPY_SHAPE_ROOM];
     if (p->data && (p->shape.ndim != 1 || p->count != q->rows)) {
-        complain("%s: shape %s; it has to be (%zu,)", file_in(call, IN_POSITIONS), npy_shape_text(text, &p->shape), q->rows);
-        return CLI_REFUSED;
+        const npy_shape expected = file_shape(1, &q->rows);
+        return file_wrong_shape(call, IN_POSITIONS, npy_shape_text(text, &expected));
     }
     if (!q->dim || (q->dim % 2 && (q->layout || call->value[OPT_TO_BASE]))) {
-        complain("rows of %zu elements have no halves for --layout concatenated, cosines-first or --to-base, or no elements",
+        complain("--dim: expected an even number with --layout concatenated, --layout cosines-first or --to-base, got %zu",
                  q->dim);
         return CLI_REFUSED;
     }
@@ -153,7 +154,7 @@ static int add(file_call *call, const request *q, const position_shape *s)
     args.table_count = 1;
     term.period = s->rows ? s->rows : SIZE_MAX;
     if (status == CLI_DONE)
-        status = library_answer(nrg_embed_forward(&args, 0, 1));
+        status = file_answer(call, nrg_embed_forward(&args, 0, 1));
     free(table);
     return status;
 }

@@ -38,13 +38,13 @@ static const cli_option options[OPTIONS + 1] = {
     [OPTIONS] = {NULL, 0, 0},
 };
 
-/* A rule the library has. */
+/* Checks that the library has a rule for this number of buckets and this distance. */
 static int check_rule(const nrg_score_bias_spec *s)
 {
     if (nrg_t5_bucket(0, s->bidirectional, s->buckets, s->max_distance) >= 0)
         return CLI_DONE;
-    complain("%d buckets up to a distance of %d: there have to be %d buckets at least, and a distance beyond %d", s->buckets,
-             s->max_distance, s->bidirectional ? 4 : 2, s->buckets / (s->bidirectional ? 4 : 2));
+    complain("expected at least %d buckets and a --max-distance above %d, got %d buckets and %d", s->bidirectional ? 4 : 2,
+             s->buckets / (s->bidirectional ? 4 : 2), s->buckets, s->max_distance);
     return CLI_REFUSED;
 }
 
@@ -70,7 +70,7 @@ static int ask(file_call *call)
     q->spec.max_distance = (int)max_distance;
     q->spec.bidirectional = !call->value[OPT_ONE_SIDED];
     if (!is_list && !is_backward && !file_in(call, BIAS_TABLE)) {
-        complain("no table: --table FILE");
+        file_missing(call, BIAS_TABLE, "");
         return CLI_REFUSED;
     }
     if (!is_list && bias_require(call) != CLI_DONE)
@@ -125,7 +125,7 @@ static int forward(file_call *call, bias_request *q, size_t batch)
     float *diagonals = bias_diagonals(q, sizeof *diagonals);
     if (!diagonals)
         return CLI_FAILED;
-    int status = library_answer(nrg_t5_diagonals_forward(&q->spec, table->dtype, table->data, 0, diagonals, 0, 0, 1));
+    int status = file_answer(call, nrg_t5_diagonals_forward(&q->spec, table->dtype, table->data, 0, diagonals, 0, 0, 1));
     if (status == CLI_DONE)
         status = bias_add(call, q, batch, diagonals);
     free(diagonals);
@@ -149,21 +149,19 @@ static int backward(file_call *call, const bias_request *q, size_t batch)
     if (answer == NRG_OK)
         answer = nrg_t5_diagonals_backward(s, diagonals, 0, call->out[BIAS_O].data, 0, 0, 0, 1);
     free(diagonals);
-    return library_answer(answer);
+    return file_answer(call, answer);
 }
 #endif
 
 static int check_table(const file_call *call, bias_request *q)
 {
     const npy_array *table = &call->in[BIAS_TABLE];
-    char text[NPY_SHAPE_ROOM];
     size_t heads = table->shape.ndim == 2 ? table->shape.dims[1] : 0;
-    if (table->shape.ndim != 2 || table->shape.dims[0] > INT32_MAX) {
-        complain("%s: shape %s; it has to be (buckets, heads)", file_in(call, BIAS_TABLE), npy_shape_text(text, &table->shape));
-        return CLI_REFUSED;
-    }
+    if (table->shape.ndim != 2 || table->shape.dims[0] > INT32_MAX)
+        return file_wrong_shape(call, BIAS_TABLE, "(buckets, heads)");
     if (file_in(call, BIAS_SCORES) && q->spec.heads != heads) {
-        complain("%s: %zu heads, but %s has %zu", file_in(call, BIAS_TABLE), heads, file_in(call, BIAS_SCORES), q->spec.heads);
+        complain("%s: expected %zu heads as in %s, got %zu", file_in(call, BIAS_TABLE), q->spec.heads, file_in(call, BIAS_SCORES),
+                 heads);
         return CLI_REFUSED;
     }
     q->spec.heads = heads;

@@ -6,10 +6,10 @@
 #include "../library.h"
 #include "../npy/arrays.h"
 
-int formats_read(const file_call *call, int option, int scales, int is_output, nrg_quant_format *format)
+int formats_read(const file_call *call, int option, int scales, nrg_quant_format *format)
 {
     if (!call->value[option]) {
-        complain("--format: needed");
+        complain("--format: expected a format such as q8_0, got none; see nrg %s --help", call->command->name);
         return 0;
     }
     const char *formats[NRG_QUANT_INT8_128 + 1] = {NULL};
@@ -21,17 +21,15 @@ int formats_read(const file_call *call, int option, int scales, int is_output, n
     *format = (nrg_quant_format)(NRG_QUANT_Q8_0 + word);
     if (nrg_quant_has_scales(*format) == (call->value[scales] != NULL))
         return 1;
-    complain("--scales: %s with --format %s, which has %s scales in its blocks",
-             nrg_quant_has_scales(*format) ? "needed"
-             : is_output                   ? "not written"
-                                           : "not taken",
-             formats[word], nrg_quant_has_scales(*format) ? "no" : "its");
+    if (nrg_quant_has_scales(*format))
+        complain("--scales: expected a file with --format %s, got none", formats[word]);
+    else
+        complain("--scales cannot be used with --format %s: its blocks contain the scales", formats[word]);
     return 0;
 }
 
 int formats_ask(const file_call *call, const format_options *options, nrg_quant_format *format, nrg_quant_rounding *rounding)
 {
-    const cli_option *const all = call->command->options;
     const int outputs = call->command->inputs, q = outputs + options->q, scales = outputs + options->scales;
     const int of_format[] = {q, scales, options->away};
     for (size_t i = 0; i < sizeof of_format / sizeof of_format[0] && !call->value[options->format]; i++)
@@ -41,13 +39,12 @@ int formats_ask(const file_call *call, const format_options *options, nrg_quant_
         return CLI_DONE;
     if (!library_holds("--format", "quantize") || file_excludes(call, options->format, options->backward) != CLI_DONE ||
         file_excludes(call, options->format, outputs + options->o) != CLI_DONE ||
-        !formats_read(call, options->format, scales, 1, format))
+        !formats_read(call, options->format, scales, format))
         return CLI_REFUSED;
     *rounding = call->value[options->away] ? NRG_QUANT_ROUND_AWAY : NRG_QUANT_ROUND_TO_EVEN;
     if (call->value[q])
         return CLI_DONE;
-    complain("--%s: needed with --format", all[q].name);
-    return CLI_REFUSED;
+    return file_missing(call, q, " with --format");
 }
 
 size_t *formats_last_axis(npy_shape *shape, const char *name, nrg_quant_format format, size_t step, size_t together)
@@ -56,8 +53,12 @@ size_t *formats_last_axis(npy_shape *shape, const char *name, nrg_quant_format f
     size_t *last = shape->ndim ? &shape->dims[shape->ndim - 1] : NULL;
     if (last && *last && *last % step == 0 && (nrg_quant_rows(format) == 1 || (shape->ndim > 1 && last[-1] % together == 0)))
         return last;
-    complain("%s: shape %s; its last axis has to be a multiple of %zu, and not 0%s", name, npy_shape_text(text, shape), step,
-             together > 1 ? ", and the one before it of the rows that lie together" : "");
+    if (nrg_quant_rows(format) == 1)
+        complain("%s: expected a last axis with a multiple of %zu elements, got shape %s", name, step,
+                 npy_shape_text(text, shape));
+    else
+        complain("%s: expected shape (..., rows, elements) with multiples of %zu and %zu, got %s", name, together, step,
+                 npy_shape_text(text, shape));
     return NULL;
 }
 

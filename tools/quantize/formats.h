@@ -19,8 +19,8 @@ typedef struct format_options {
     int format, away, backward; /* options */
 } format_options;
 
-/* What --format says, and whether --scales goes with it; scales: an option. 0 after a complaint. */
-int formats_read(const file_call *call, int option, int scales, int is_output, nrg_quant_format *format);
+/* Reads --format and checks that --scales is given if the format needs it. scales: an option. 0 after a complaint. */
+int formats_read(const file_call *call, int option, int scales, nrg_quant_format *format);
 
 /* The same where it may be absent: q and scales then are, and o otherwise. */
 int formats_ask(const file_call *call, const format_options *options, nrg_quant_format *format, nrg_quant_rounding *rounding);

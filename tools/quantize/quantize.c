@@ -41,10 +41,8 @@ const char dequantize_help[] =
 static int check_needed(const file_call *call, const int *needed, int count)
 {
     for (int i = 0; i < count; i++)
-        if (!call->value[needed[i]]) {
-            complain("--%s: needed", call->command->options[needed[i]].name);
-            return CLI_REFUSED;
-        }
+        if (!call->value[needed[i]])
+            return file_missing(call, needed[i], "");
     return CLI_DONE;
 }
 
@@ -70,7 +68,7 @@ static int ask(file_call *call)
     static const int needed[] = {IN_X, INPUTS + OUT_PACKED};
     nrg_quantize_args *args = call->request;
     *args = nrg_quantize_args_init(NRG_QUANT_NONE, NRG_F32, 0, 0, NULL, NULL, NULL);
-    if (!formats_read(call, OPT_FORMAT, INPUTS + OUT_SCALES, 1, &args->format))
+    if (!formats_read(call, OPT_FORMAT, INPUTS + OUT_SCALES, &args->format))
         return CLI_REFUSED;
     args->rounding = call->value[OPT_AWAY] ? NRG_QUANT_ROUND_AWAY : NRG_QUANT_ROUND_TO_EVEN;
     return check_needed(call, needed, 2);
@@ -89,7 +87,7 @@ static int compute(file_call *call)
     args->x = x->data;
     args->packed = call->out[OUT_PACKED].data;
     args->scales = call->out[OUT_SCALES].data;
-    return library_answer(nrg_quantize(args, 0, 1));
+    return file_answer(call, nrg_quantize(args, 0, 1));
 }
 
 int command_quantize(char **arguments)
@@ -126,7 +124,7 @@ static int ask_back(file_call *call)
     nrg_dequantize_args *args = call->request;
     *args = nrg_dequantize_args_init(NRG_QUANT_NONE, NRG_F32, 0, 0, NULL, NULL, NULL);
     const int dtype = file_word(call, BACK_DTYPE, dtypes);
-    if (dtype < 0 || !formats_read(call, BACK_FORMAT, IN_SCALES, 0, &args->format))
+    if (dtype < 0 || !formats_read(call, BACK_FORMAT, IN_SCALES, &args->format))
         return CLI_REFUSED;
     args->dtype = dtype ? NRG_F16 : NRG_F32;
     return check_needed(call, needed, 2);
@@ -151,10 +149,8 @@ static int compute_back(file_call *call)
     npy_shape wanted = shape;
     wanted.dims[wanted.ndim - 1] = nrg_quant_scales(format, args->dim);
     int status = has_scales ? array_check_shape(scales, file_in(call, IN_SCALES), &wanted, file_in(call, IN_PACKED)) : CLI_DONE;
-    if (status == CLI_DONE && has_scales && scales->dtype != NRG_F32) {
-        complain("%s: '%s'; scales are '<f4'", file_in(call, IN_SCALES), npy_descr(scales->dtype));
-        status = CLI_REFUSED;
-    }
+    if (status == CLI_DONE && has_scales && scales->dtype != NRG_F32)
+        status = file_wrong_dtype(call, IN_SCALES, NRG_F32, NULL);
     if (status == CLI_DONE)
         status = file_reserve(call, OUT_O, args->dtype, &shape);
     if (status != CLI_DONE)
@@ -162,7 +158,7 @@ static int compute_back(file_call *call)
     args->packed = q->data;
     args->scales = has_scales ? scales->data : NULL;
     args->o = call->out[OUT_O].data;
-    return library_answer(nrg_dequantize(args, 0, 1));
+    return file_answer(call, nrg_dequantize(args, 0, 1));
 }
 
 int command_dequantize(char **arguments)

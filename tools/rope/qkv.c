@@ -84,7 +84,7 @@ typedef struct request {
     int64_t *slots;
 } request;
 
-/* Which options go together. */
+/* Checks which options need or exclude each other. */
 static int check_options(const file_call *call)
 {
     static const struct {
@@ -102,7 +102,7 @@ static int check_options(const file_call *call)
     if (file_excludes(call, IN_POSITIONS, OPT_FIRST) != CLI_DONE)
         return 0;
     if (!call->value[IN_Q] && !call->value[IN_K] && !call->value[IN_V]) {
-        complain("--q, --k or --v: one of them is needed");
+        complain("--q, --k or --v: expected at least one file, got none; see nrg qkv --help");
         return 0;
     }
     return 1;
@@ -136,12 +136,12 @@ static int read_tensor(const file_call *call, request *q, int input, size_t *hea
         return CLI_DONE;
     const size_t *dims = x->shape.dims;
     if (x->shape.ndim != 3 || !dims[2]) {
-        complain("%s: shape %s; it has to be (tokens, heads, dim)", file_in(call, input), npy_shape_text(text, &x->shape));
+        file_wrong_shape(call, input, "(tokens, heads, dim)");
     } else if (x->dtype != beside->dtype || dims[0] != beside->shape.dims[0] ||
                (input != IN_V && dims[2] != beside->shape.dims[2])) {
-        complain("%s: '%s' of shape %s beside '%s' in %s, which has %zu tokens of heads of %zu", file_in(call, input),
-                 npy_descr(x->dtype), npy_shape_text(text, &x->shape), npy_descr(beside->dtype), file_in(call, first),
-                 beside->shape.dims[0], beside->shape.dims[2]);
+        complain("%s: expected '%s' with %zu tokens and heads of %zu elements as in %s, got '%s' with shape %s",
+                 file_in(call, input), npy_descr(beside->dtype), beside->shape.dims[0], beside->shape.dims[2],
+                 file_in(call, first), npy_descr(x->dtype), npy_shape_text(text, &x->shape));
     } else {
         q->args.dtype = x->dtype;
         q->args.tokens = dims[0];
@@ -155,8 +155,7 @@ static int read_tensor(const file_call *call, request *q, int input, size_t *hea
 static int check_tokens(const file_call *call, int input, size_t tokens)
 {
     const npy_shape wanted = file_shape(1, &tokens);
-    return call->in[input].data ? array_check_shape(&call->in[input], file_in(call, input), &wanted, "the tokens there are")
-                                : CLI_DONE;
+    return call->in[input].data ? array_check_shape(&call->in[input], file_in(call, input), &wanted, "the tokens") : CLI_DONE;
 }
 
 static int check_w(const file_call *call, int input, size_t dim)
@@ -164,11 +163,9 @@ static int check_w(const file_call *call, int input, size_t dim)
     const npy_shape wanted = file_shape(1, &dim);
     if (!call->in[input].data)
         return CLI_DONE;
-    if (call->in[input].dtype != NRG_F32) {
-        complain("%s: '<f2'; weights are '<f4'", file_in(call, input));
-        return CLI_REFUSED;
-    }
-    return array_check_shape(&call->in[input], file_in(call, input), &wanted, "heads of so many elements");
+    if (call->in[input].dtype != NRG_F32)
+        return file_wrong_dtype(call, input, NRG_F32, NULL);
+    return array_check_shape(&call->in[input], file_in(call, input), &wanted, "the head size");
 }
 
 /* Slots of 64 bits; both caches have as many of them. */
@@ -196,7 +193,7 @@ static int take_output(file_call *call, const request *q, int which, int input, 
         return file_reserve(call, which, q->args.dtype, &call->in[input].shape);
     const size_t dims[3] = {q->args.slot_count, heads, dim};
     const npy_shape wanted = file_shape(3, dims);
-    const int status = array_check_shape(&call->in[cache], file_in(call, cache), &wanted, "the slots and heads there are");
+    const int status = array_check_shape(&call->in[cache], file_in(call, cache), &wanted, "the slots and heads");
     if (status == CLI_DONE)
         file_reuse(call, which, cache);
     return status;
@@ -219,10 +216,10 @@ static int run(file_call *call, request *q)
     a->positions = call->in[IN_POSITIONS].data;
     const nrg_status answer = nrg_qkv_workspace(&q->rope, a, 1, &bytes);
     if (answer != NRG_OK)
-        return library_answer(answer);
+        return file_answer(call, answer);
     const int status = file_workspace(call, answer, bytes, &a->workspace);
     a->workspace_size = bytes;
-    return status == CLI_DONE ? library_answer(nrg_qkv_forward(q->norm.dim ? &q->norm : NULL, &q->rope, a, 0, 1)) : status;
+    return status == CLI_DONE ? file_answer(call, nrg_qkv_forward(q->norm.dim ? &q->norm : NULL, &q->rope, a, 0, 1)) : status;
 }
 
 static int compute_with(file_call *call, request *q)

@@ -18,20 +18,16 @@ static int read_shape(const file_call *call, const rope_request *q, shape *s)
 {
     const npy_array *x = &call->in[ROPE_X];
     const size_t *dims = x->shape.dims;
-    char text[NPY_SHAPE_ROOM];
     int wanted = q->heads_first ? 3 : 2;
-    if (x->shape.ndim > 3 || x->shape.ndim < wanted) {
-        complain("%s: shape %s; it has to be (%s, dim)%s", file_in(call, ROPE_X), npy_shape_text(text, &x->shape),
-                 q->heads_first ? "heads, tokens" : "tokens, heads", q->heads_first ? "" : " or (tokens, dim)");
-        return CLI_REFUSED;
-    }
+    if (x->shape.ndim > 3 || x->shape.ndim < wanted)
+        return file_wrong_shape(call, ROPE_X, q->heads_first ? "(heads, tokens, dim)" : "(tokens, heads, dim) or (tokens, dim)");
     s->tokens = dims[q->heads_first];
     s->heads = x->shape.ndim == 3 ? dims[!q->heads_first] : 1;
     s->dim = dims[x->shape.ndim - 1];
     return CLI_DONE;
 }
 
-/* n_dims, where it was not said, and whether what is turned is there. */
+/* Sets n_dims if no option does, and checks that a head has so many elements. */
 static int fit_dims(const file_call *call, rope_request *q, const shape *s)
 {
     size_t per_dim = q->spec.mode == NRG_ROPE_VISION ? 2 : 1;
@@ -39,12 +35,11 @@ static int fit_dims(const file_call *call, rope_request *q, const shape *s)
     if (!q->spec.n_dims && room && room % (2 * per_dim) == 0)
         q->spec.n_dims = room / per_dim;
     if (!q->spec.n_dims)
-        complain("%s: rows of %zu elements, of which the %zu from --rotate-from %zu on are no pairs: say --n-dims",
-                 file_in(call, ROPE_X), s->dim, room, q->rotate_from);
+        complain("%s: expected a multiple of %zu elements from --rotate-from %zu on, got %zu of %zu; set --n-dims",
+                 file_in(call, ROPE_X), 2 * per_dim, q->rotate_from, room, s->dim);
     else if (q->spec.n_dims > room / per_dim)
-        complain("%s: rows of %zu elements, but %s%zu and --rotate-from %zu take %zu", file_in(call, ROPE_X), s->dim,
-                 per_dim == 2 ? "twice --n-dims " : "--n-dims ", q->spec.n_dims, q->rotate_from,
-                 q->rotate_from + q->spec.n_dims * per_dim);
+        complain("--n-dims: expected at most %zu for rows of %zu elements and --rotate-from %zu, got %zu", room / per_dim, s->dim,
+                 q->rotate_from, q->spec.n_dims);
     else
         return CLI_DONE;
     return CLI_REFUSED;
@@ -69,12 +64,13 @@ static int read_positions(file_call *call, const rope_request *q, size_t tokens)
     if (!p->data)
         return CLI_DONE;
     if (p->shape.ndim < 1 || p->shape.ndim > 2 || p->shape.dims[p->shape.ndim - 1] != tokens) {
-        complain("%s: shape %s; for %zu tokens it has to be (%zu,) or (axes, %zu)", file_in(call, ROPE_POSITIONS),
-                 npy_shape_text(text, &p->shape), tokens, tokens, tokens);
+        complain("%s: expected shape (%zu,) or (axes, %zu) for %zu tokens, got %s", file_in(call, ROPE_POSITIONS), tokens, tokens,
+                 tokens, npy_shape_text(text, &p->shape));
         return CLI_REFUSED;
     }
     if (p->shape.ndim == 2 && (has < axes || has > 4 || (axes == 1 && has > 1 && !q->spec.sections[0]))) {
-        complain("%s: positions on %zu axes; this mode and these sections take %zu", file_in(call, ROPE_POSITIONS), has, axes);
+        complain("%s: expected shape (%zu, tokens) for this --mode and these --sections, got %s", file_in(call, ROPE_POSITIONS),
+                 axes, npy_shape_text(text, &p->shape));
         return CLI_REFUSED;
     }
     if (p->shape.ndim == 2 || axes == 1 || !tokens)
@@ -98,16 +94,14 @@ static int check_factors(file_call *call, nrg_rope_spec *s)
     npy_shape wanted = file_shape(1, &pairs);
     if (!factors->data)
         return CLI_DONE;
-    if (factors->dtype != NRG_F32) {
-        complain("%s: '<f2'; --freq-factors are '<f4'", file_in(call, ROPE_FREQ_FACTORS));
-        return CLI_REFUSED;
-    }
-    int status = array_check_shape(factors, file_in(call, ROPE_FREQ_FACTORS), &wanted, "this --n-dims");
+    if (factors->dtype != NRG_F32)
+        return file_wrong_dtype(call, ROPE_FREQ_FACTORS, NRG_F32, NULL);
+    int status = array_check_shape(factors, file_in(call, ROPE_FREQ_FACTORS), &wanted, "--n-dims");
     s->freq_factors = factors->data;
     for (size_t i = 0; i < pairs && status == CLI_DONE; i++)
         if (!(s->freq_factors[i] > 0 && s->freq_factors[i] <= FLT_MAX)) {
-            complain("%s: factor %zu is %g; all have to be above 0, and finite", file_in(call, ROPE_FREQ_FACTORS), i,
-                     (double)s->freq_factors[i]);
+            complain("%s: expected finite factors above 0, got %g at index %zu", file_in(call, ROPE_FREQ_FACTORS),
+                     (double)s->freq_factors[i], i);
             status = CLI_REFUSED;
         }
     return status;
@@ -119,17 +113,17 @@ static int fill_table(file_call *call, const rope_request *q, size_t tokens, dou
     double magnitude;
     nrg_status status = nrg_rope_frequencies(&q->spec, frequencies, &magnitude);
     if (status == NRG_ERR_CONSTANT) {
-        complain("these numbers turn a pair more than 2^18 times from one position to the next");
+        complain("--freq-base and --freq-scale: expected at most 2^18 turns of a pair from one position to the next, got more");
         return CLI_REFUSED;
     }
     if (status == NRG_ERR_DIM)
-        complain("--scaling ntk needs --n-dims of at least 4");
+        complain("--scaling ntk: expected --n-dims of at least 4, got %zu", q->spec.n_dims);
     if (status != NRG_OK)
-        return status == NRG_ERR_DIM ? CLI_REFUSED : library_answer(status);
+        return status == NRG_ERR_DIM ? CLI_REFUSED : file_answer(call, status);
     nrg_rope_table_args args = nrg_rope_table_args_init(tokens, frequencies, magnitude, table);
     args.positions = call->in[ROPE_POSITIONS].data;
     args.first_position = args.positions ? 0 : q->first;
-    return library_answer(nrg_rope_table(&q->spec, &args, 0, 1));
+    return file_answer(call, nrg_rope_table(&q->spec, &args, 0, 1));
 }
 
 static int make_table(file_call *call, rope_request *q, size_t tokens, float *table)
@@ -151,7 +145,7 @@ static int normalize_and_turn(file_call *call, rope_request *q, const shape *s, 
     q->norm.dim = s->dim;
     q->norm.dtype = rope->dtype;
     q->norm.w_dtype = norm.w ? call->in[ROPE_W].dtype : call->in[ROPE_B].dtype;
-    return library_answer(nrg_norm_rope_forward(&q->norm, &q->spec, rope, &norm, NULL, 0, 1));
+    return file_answer(call, nrg_norm_rope_forward(&q->norm, &q->spec, rope, &norm, NULL, 0, 1));
 }
 #endif
 
@@ -174,9 +168,9 @@ static int turn(file_call *call, rope_request *q, const shape *s, const float *t
 #endif
 #ifndef NRG_NO_BACKWARD
     if (q->backward)
-        return library_answer(nrg_rope_backward(&q->spec, &args, 0, 1));
+        return file_answer(call, nrg_rope_backward(&q->spec, &args, 0, 1));
 #endif
-    return library_answer(nrg_rope_forward(&q->spec, &args, 0, 1));
+    return file_answer(call, nrg_rope_forward(&q->spec, &args, 0, 1));
 }
 
 static int compute_table(file_call *call, rope_request *q)

@@ -136,7 +136,7 @@ static const nrg_rope_mode modes[] = {NRG_ROPE_NORMAL, NRG_ROPE_NEOX,   NRG_ROPE
                                       NRG_ROPE_VISION, NRG_ROPE_IMROPE, NRG_ROPE_IMROPE_TIME};
 static const char *const scalings[] = {"none", "ntk", "llama3", NULL};
 
-/* What goes with what, and what does not. */
+/* Checks which options need or exclude each other. */
 static int check_combination(const file_call *call)
 {
     static const struct {
@@ -160,13 +160,13 @@ static int check_combination(const file_call *call)
         if (file_excludes(call, excludes[i].option, excludes[i].other) != CLI_DONE)
             return 0;
     if (!call->value[OPT_TABLE] && !call->value[ROPE_X])
-        complain("no input file; nrg rope --help");
+        file_missing(call, ROPE_X, "");
     else if (call->value[OPT_TABLE] && !call->value[OPT_TOKENS] && !call->value[ROPE_POSITIONS])
         complain("--table needs --tokens or --positions");
     else if (!call->value[ROPE_INPUTS + ROPE_O])
-        complain("no output file: --o FILE");
+        file_missing(call, ROPE_INPUTS + ROPE_O, "");
     else if (call->value[OPT_BACKWARD] && call->value[OPT_NORM])
-        complain("--backward and --norm exclude each other: use nrg rope --backward, then nrg norm --backward");
+        complain("--backward and --norm cannot be combined; run nrg rope --backward, then nrg norm --backward");
     else
         return !call->value[OPT_BACKWARD] || library_holds("--backward", "backward");
     return 0;
@@ -177,7 +177,7 @@ static int read_sections(const file_call *call, nrg_rope_spec *s)
     long long sections[4] = {0, 0, 0, 0};
     int has_sections = s->mode != NRG_ROPE_NORMAL && s->mode != NRG_ROPE_NEOX;
     if (has_sections != !!call->value[OPT_SECTIONS]) {
-        complain(has_sections ? "--mode %s needs --sections" : "--sections and --mode %s exclude each other",
+        complain(has_sections ? "--mode %s needs --sections" : "--sections and --mode %s cannot be combined",
                  call->value[OPT_MODE] ? call->value[OPT_MODE] : mode_names[0]);
         return 0;
     }
@@ -188,7 +188,7 @@ static int read_sections(const file_call *call, nrg_rope_spec *s)
     for (int i = 0; i < 4; i++)
         s->sections[i] = (int)sections[i];
     if (!(sections[0] | sections[1] | sections[2] | sections[3])) {
-        complain("--sections: at least one has to have a pair");
+        complain("--sections: expected at least one pair, got '%s'", call->value[OPT_SECTIONS]);
         return 0;
     }
     return 1;
@@ -208,25 +208,27 @@ static int check_numbers(const file_call *call, const nrg_rope_spec *s)
       finite[] = {{OPT_EXT_FACTOR, s->ext_factor}, {OPT_ATTN_FACTOR, s->attn_factor}};
     for (size_t i = 0; i < sizeof above_zero / sizeof above_zero[0]; i++)
         if (!(above_zero[i].value >= 0x1p-400 && above_zero[i].value <= 0x1p400)) {
-            complain("--%s: '%s' is not above 0 (and between 2^-400 and 2^400)", options[above_zero[i].option].name,
+            complain("--%s: expected a number above 0, from 2^-400 to 2^400, got '%s'", options[above_zero[i].option].name,
                      call->value[above_zero[i].option]);
             return 0;
         }
     for (size_t i = 0; i < sizeof finite / sizeof finite[0]; i++)
         if (!(fabs(finite[i].value) <= 0x1p400)) {
-            complain("--%s: '%s' is beyond 2^400", options[finite[i].option].name, call->value[finite[i].option]);
+            complain("--%s: expected a number from -2^400 to 2^400, got '%s'", options[finite[i].option].name,
+                     call->value[finite[i].option]);
             return 0;
         }
     const int is_yarn = s->ext_factor != 0 && !call->value[OPT_N_CTX_ORIG];
     if (is_yarn || (s->scaling == NRG_ROPE_SCALING_LLAMA3 && !s->n_ctx_orig))
-        complain("%s needs --n-ctx-orig", is_yarn ? "YaRN (--ext-factor)" : "--scaling llama3");
+        complain(is_yarn ? "--ext-factor (YaRN) needs --n-ctx-orig" : "--scaling llama3 needs --n-ctx-orig above 0");
     else if (s->ext_factor != 0 && s->freq_base == 1)
-        complain("YaRN (--ext-factor) needs a --freq-base that is not 1");
+        complain("--ext-factor (YaRN) needs a --freq-base that is not 1");
     else if (s->scaling != NRG_ROPE_SCALING_NONE && !call->value[OPT_FACTOR])
         complain("--scaling %s needs --factor", call->value[OPT_SCALING]);
     else if (s->scaling == NRG_ROPE_SCALING_LLAMA3 &&
              !(s->low_freq_factor >= 0 && s->low_freq_factor < s->high_freq_factor && s->high_freq_factor <= 0x1p400))
-        complain("--low-freq-factor has to be less than --high-freq-factor, and neither below 0");
+        complain("--low-freq-factor: expected at least 0 and less than --high-freq-factor (%g), got %g", s->high_freq_factor,
+                 s->low_freq_factor);
     else
         return 1;
     return 0;
@@ -253,7 +255,7 @@ static int read_spec(const file_call *call, rope_request *q)
         return 0;
     s->n_ctx_orig = (int)n_ctx_orig;
     if (s->n_dims % 2 || s->n_dims > (size_t)1 << 31) {
-        complain("--n-dims: %zu is not even, or beyond 2^31", s->n_dims);
+        complain("--n-dims: expected an even number up to 2^31, got %zu", s->n_dims);
         return 0;
     }
     return check_numbers(call, s);
@@ -285,7 +287,7 @@ static int rope_ask(file_call *call)
     q->heads_first = call->value[OPT_HEADS_FIRST] != NULL;
     if (isfinite(q->norm.weight_offset))
         return CLI_DONE;
-    complain("--weight-offset: '%s' is infinite or NaN", call->value[OPT_WEIGHT_OFFSET]);
+    complain("--weight-offset: expected a finite number, got '%s'", call->value[OPT_WEIGHT_OFFSET]);
     return CLI_REFUSED;
 }
 

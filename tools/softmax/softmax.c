@@ -79,11 +79,10 @@ static int check_files(const file_call *call)
                  {OPT_CAP, 0, !backward}};
     for (size_t i = 0; i < sizeof files / sizeof files[0]; i++) {
         const int there = call->value[files[i].option] != NULL;
-        if (there ? files[i].taken : !files[i].wanted)
-            continue;
-        complain("--%s: %s %s", options[files[i].option].name, there ? "not taken" : "needed",
-                 backward ? "with --backward" : "forward");
-        return CLI_REFUSED;
+        if (there && !files[i].taken)
+            return file_unusable(call, files[i].option, backward ? " with --backward" : " without --backward");
+        if (!there && files[i].wanted)
+            return file_missing(call, files[i].option, backward ? " with --backward" : "");
     }
     return CLI_DONE;
 }
@@ -102,7 +101,7 @@ static int ask(file_call *call)
         return CLI_REFUSED;
     a->first_position = first;
     const nrg_status status = nrg_softmax_forward(a, 0, 1);
-    return status == NRG_OK ? check_files(call) : library_answer(status);
+    return status == NRG_OK ? check_files(call) : file_answer(call, status);
 }
 
 /* Axes from the last to the first; those that there are not are 1. */
@@ -127,15 +126,14 @@ static int compute(file_call *call)
     a->mask_dtype = mask->dtype;
     a->mask_repeat = NRG_REPEAT_ROWS2 | NRG_REPEAT_ROWS3;
     if (mask->data && (mask->shape.ndim != 2 || mask->shape.dims[0] != a->queries || mask->shape.dims[1] != a->keys)) {
-        complain("%s: a mask has queries x keys: %zu x %zu", file_in(call, IN_MASK), a->queries, a->keys);
+        char text[NPY_SHAPE_ROOM];
+        complain("%s: expected shape (%zu, %zu), queries x keys, got %s", file_in(call, IN_MASK), a->queries, a->keys,
+                 npy_shape_text(text, &mask->shape));
         return CLI_REFUSED;
     }
     int status = d_o->data ? array_check_shape(d_o, file_in(call, IN_D_O), &x->shape, file_in(call, IN_X)) : CLI_DONE;
-    if (status == CLI_DONE && d_o->data && d_o->dtype != x->dtype) {
-        complain("%s: '%s' beside '%s' in %s; both have one dtype", file_in(call, IN_D_O), npy_descr(d_o->dtype),
-                 npy_descr(x->dtype), file_in(call, IN_X));
-        return CLI_REFUSED;
-    }
+    if (status == CLI_DONE && d_o->data && d_o->dtype != x->dtype)
+        return file_wrong_dtype(call, IN_D_O, x->dtype, file_in(call, IN_X));
     for (int i = 0; i < OUTPUTS && status == CLI_DONE; i++)
         if (file_out(call, i))
             status = file_reserve(call, i, x->dtype, &x->shape);
@@ -150,13 +148,13 @@ static int compute(file_call *call)
         back.causal = a->causal;
         back.window = a->window;
         back.first_position = a->first_position;
-        return library_answer(nrg_softmax_backward(&back, 0, 1));
+        return file_answer(call, nrg_softmax_backward(&back, 0, 1));
     }
 #endif
     a->x = x->data;
     a->mask = mask->data;
     a->o = call->out[OUT_O].data;
-    return library_answer(nrg_softmax_forward(a, 0, 1));
+    return file_answer(call, nrg_softmax_forward(a, 0, 1));
 }
 
 int command_softmax(char **arguments)
