@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# The neon path's loops of the norms without a machine: which instructions a turn executes, what Neoverse N2 and V1 need for them at
-# least, and what llvm-mca says. Prints the tables of docs/speed/neon.md.
+# Models the NEON loops of row norms without a machine: counts the instructions of an iteration, the cycles that the ports of
+# Neoverse N2 and V1 need for them, and the cycles that llvm-mca simulates. Prints the tables of docs/speed/neon.md.
 #
 #   scripts/neon-mca.sh [WORK-DIR]
 #
@@ -228,18 +228,18 @@ done
 versions=$("$cc" --version | head -n 1)", "$("llvm-mca$suffix" --version | grep -o 'LLVM version [0-9.]*')
 say "$versions"
 say
-say "Instructions a turn of the loop, and an element:"
+say "Instructions per iteration and per element:"
 say
-say "| loop | elements a turn | loads | stores | vector | integer, branch | all | **an element** | whole call | constant options |"
+say "| loop | elements | loads | stores | vector | integer, branch | all | **per element** | per element, full call | per element, constant options |"
 say "| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |"
 printf '%s\n' "${instruction_rows[@]}"
 for cpu in "Neoverse N2|n2_rows|5" "Neoverse V1|v1_rows|8"; do
     IFS='|' read -r title rows width <<<"$cpu"
     declare -n list=$rows
     say
-    say "$title, cycles an element:"
+    say "$title, cycles per element:"
     say
-    say "| loop | ports, at least | front end, at least ($width a cycle) | mca | **mca, $width a cycle** | the same, constant options |"
+    say "| loop | ports, minimum | front end, minimum ($width a cycle) | mca | **mca, $width a cycle** | the same, constant options |"
     say "| --- | --- | --- | --- | --- | --- |"
     printf '%s\n' "${list[@]}"
 done
