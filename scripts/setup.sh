@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Sees to it that what demo.sh, test.sh, sid.sh or a stage of test.sh --full needs is there.
 #
-#   scripts/setup.sh demo|test|sid|report|windows|i686
+#   scripts/setup.sh demo|test|sid|report|site|windows|i686
 #
 # On Debian and Ubuntu it installs the packages that are missing, and touches neither network nor root if none is. Anywhere
 # else it says what is missing, and fails.
@@ -22,6 +22,8 @@ test_commands=("${demo_commands[@]}" clang clang++ cmake gcov gcovr mpicc mpirun
 sid_commands=(gcc meson ninja debootstrap) sid_modules=()
 # shellcheck disable=SC2034 # by name: a browser for the page of nrg-bench --report, some 300 MB
 report_packages=(chromium) report_commands=(chromium) report_modules=()
+# shellcheck disable=SC2034 # by name: what makes the site, and a browser
+site_packages=(mkdocs mkdocs-material chromium) site_commands=(mkdocs chromium) site_modules=()
 # shellcheck disable=SC2034 # by name: a compiler for Windows and what runs its programs, 1.2 GB
 windows_packages=(gcc-mingw-w64-x86-64 wine64)
 # shellcheck disable=SC2034 # by name
@@ -84,8 +86,8 @@ name_missing() {
 }
 
 case ${1-} in
-demo | test | sid | report | windows | i686) ;;
-*) die "usage: scripts/setup.sh demo|test|sid|report|windows|i686" ;;
+demo | test | sid | report | site | windows | i686) ;;
+*) die "usage: scripts/setup.sh demo|test|sid|report|site|windows|i686" ;;
 esac
 if is_debian; then
     declare -n packages=$1_packages

@@ -18,7 +18,7 @@ set -euo pipefail
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 
 stages=(
-    "headers    public headers compile alone: C99 and C++17, gcc and clang; what the files of src/ may include; the house"
+    "headers    public headers compile alone: C99 and C++17, gcc and clang; layers of src/; files and lists; length of sentences, links"
     "gcc        gcc, release: tests, command line, a transformer held against one in double"
     "symbols    what the library exports, what it takes from outside, and the instructions of each path"
     "instructions  instructions of one-row calls, against tests/instructions/counts.txt"
@@ -49,6 +49,7 @@ stages=(
     "ggml       examples/ggml in Debian sid, which scripts/ggml.sh sets up: with --full, as root"
     "release    scripts/release.sh: what it refuses, the same bytes twice; with --full one that is compiled and checked"
     "report     the page of nrg-bench --report in a headless Chromium: with --full"
+    "site       the site of the documentation in a headless Chromium: with --full"
     "coverage   lines and branches of src/ that tests reach"
 )
 
@@ -273,6 +274,8 @@ stage_headers() {
     "$(numpy_python)" "$root/scripts/versions.py"
     "$(numpy_python)" "$root/scripts/layers.py"
     "$(numpy_python)" "$root/scripts/house.py"
+    "$(numpy_python)" "$root/scripts/prose.py"
+    "$(numpy_python)" "$root/scripts/site.py" --links
 }
 
 # Of all cases; the suites hold tests/hashes-quick.txt.
@@ -1039,6 +1042,24 @@ stage_report() {
     cat "$state/report"
     ((status == 0)) || return 1
     note "$(sed -n 's/^the page of a report: \(.*\), 0 wrong/\1/p' "$state/report")"
+}
+
+stage_site() {
+    local status=0
+    if ((!full)); then
+        skip "needs MkDocs and a browser, which are installed with --full only; stage headers checks the links"
+        return 0
+    fi
+    if ! "$root/scripts/setup.sh" site; then
+        missing "no MkDocs or no Chromium for the site"
+        return
+    fi
+    fresh "$build/site"
+    "$(numpy_python)" "$root/scripts/site.py" "$build/site"
+    "$(numpy_python)" "$root/tests/site_test.py" "$build/site/site" "$build/site/pictures" >"$state/site" 2>&1 || status=$?
+    cat "$state/site"
+    ((status == 0)) || return 1
+    note "$(sed -n 's/^the site: \(.*\), 0 wrong/\1/p' "$state/site")"
 }
 
 stage_coverage() {

@@ -125,9 +125,9 @@ class Page:
         return [event["params"]["request"]["url"] for event in self.browser.events
                 if event.get("method") == "Network.requestWillBeSent" and event.get("sessionId") == self.session]
 
-    def picture(self, file):
+    def picture(self, file, most=8000):
         size = self.call("Page.getLayoutMetrics")["cssContentSize"]
-        clip = {"x": 0, "y": 0, "width": size["width"], "height": size["height"], "scale": 1}
+        clip = {"x": 0, "y": 0, "width": size["width"], "height": min(size["height"], most), "scale": 1}
         data = self.call("Page.captureScreenshot", captureBeyondViewport=True, clip=clip)["data"]
         with open(file, "wb") as to:
             to.write(base64.b64decode(data))
