@@ -51,11 +51,11 @@ nrg_isa nrg_choose_isa(const char *env, unsigned features, const char **reason)
     if (!env || !*env)
         return nrg_best_isa(features);
     if (nrg_isa_from_name(env, &isa) != NRG_OK)
-        *reason = "the best path this machine can run: NRG_ISA holds a name that is no path, and is ignored";
+        *reason = "the best path this machine can run: NRG_ISA is ignored, because no path has this name";
     else if (!can_run(isa, features))
-        *reason = "the best path this machine can run: NRG_ISA asks for a path it cannot run, and is ignored";
+        *reason = "the best path this machine can run: NRG_ISA is ignored, because this machine cannot run that path";
     else {
-        *reason = "asked for by NRG_ISA";
+        *reason = "selected by NRG_ISA";
         return isa;
     }
     return nrg_best_isa(features);

@@ -2756,7 +2756,7 @@ def info_lists_features_paths_and_families():
 
 @test
 def info_obeys_the_environment():
-    assert "Active path scalar: asked for by NRG_ISA\n" in Run("info", env={"NRG_ISA": "scalar"}).out
+    assert "Active path scalar: selected by NRG_ISA\n" in Run("info", env={"NRG_ISA": "scalar"}).out
     assert re.search(r"Active path \w+: .*NRG_ISA.*ignored", Run("info", env={"NRG_ISA": "mmx"}).out)
 
 

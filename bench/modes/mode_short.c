@@ -42,14 +42,14 @@ static void share_cell(const bench_args *args, table_row *row, const bench_case 
 static void head(const bench_args *args, const table *t, const char *kernel)
 {
     char text[160];
-    snprintf(text, sizeof text, "%s with few positions: GB/s, and in brackets the share of the limit, by s = height times width",
+    snprintf(text, sizeof text, "%s with few positions: GB/s, and in brackets the roofline fraction, by s = height times width",
              kernel);
     bench_title(args, text);
     printf("Shapes (n x c x h x w):");
     for (size_t i = 0; i < SHAPES; i++)
         printf("%s %zux%zux%zux%zu", i ? "," : "", shapes[i].rows, shapes[i].channels, shapes[i].height, shapes[i].width);
-    printf(".\nOps ending in -nhwc have channels last (NHWC), the others NCHW. Instance norm with s=1 is left out: it gives\n"
-           "the bias, whatever x is.\n\n");
+    printf(".\nOps ending in -nhwc have channels last (NHWC), the others NCHW. Instance norm with s=1 is omitted: its\n"
+           "result is the bias.\n\n");
     table_row row = {NAMES, {"path", "dtype", "op"}};
     for (size_t i = 0; i < SHAPES; i++)
         table_cell(&row, "s=%zu", shapes[i].height * shapes[i].width);

@@ -48,9 +48,9 @@ static void widen(const bench_case *c, void *ctx)
 
 static void explain_rivals(const bench_family *family)
 {
-    puts("x naive: time of plain loops (C, -O3 -ffast-math, for the path's instruction set) / time of the kernel.");
+    puts("x plain C: time of the plain C baseline (-O3 -ffast-math, for the path's instruction set) / time of the kernel.");
     if (has_ulps(family))
-        puts("x sleef: the same of loops made of SLEEF's functions. ulps: the largest error of the kernel, of naive, of SLEEF.");
+        puts("x SLEEF: the same for loops with SLEEF's functions. ulp: the largest errors of kernel, plain C and SLEEF.");
     puts("");
 }
 
@@ -58,10 +58,9 @@ static void explain_second_limit(size_t l2)
 {
     printf(
         "Shapes are n x c x h x w. Ops ending in -nhwc have channels last (NHWC), the others NCHW.\n"
-        "limit: every input tensor is read once and every output tensor written once; the layout makes no difference.\n"
-        "limit 2: what the statistics come from is read once more before. It stands where L2 (%zu KiB) is too small to keep that "
-        "for\n"
-        "the second read: a set, or, with NHWC, where sets lie between each other, a sample (batch norm: the whole tensor).\n\n",
+        "roofline: each input tensor is read once and each output tensor is written once, in any layout.\n"
+        "roofline 2: the tensor of the statistics is read twice. It applies if L2 (%zu KiB) cannot hold a set until the second\n"
+        "read; with NHWC, in which sets are interleaved, a sample (batch norm: the full tensor).\n\n",
         l2 >> 10);
 }
 
@@ -69,30 +68,30 @@ static void head(struct share_table *t, const bench_family *family)
 {
     char text[160];
     snprintf(text, sizeof text,
-             "%s%sTime of a call, and the share of the limit (the fastest bare loop that moves the same bytes)",
+             "%s%sTime of a call, and its roofline fraction (roofline: the fastest loop that only moves the same bytes)",
              t->args->kernel ? family->kernel : "", t->args->kernel ? ": " : "");
     bench_title(t->args, text);
     if (has_rivals(family))
         explain_rivals(family);
     if (has_second_limit(family))
         explain_second_limit(nrg_l2_bytes());
-    table_row row = {8, {"path", "dtype", "op", "shape", "time", "elements/ns", "share", "limit"}};
+    table_row row = {8, {"path", "dtype", "op", "shape", "time", "elements/ns", "fraction", "roofline"}};
     if (has_second_limit(family)) {
-        table_cell(&row, "share 2");
-        table_cell(&row, "limit 2");
+        table_cell(&row, "fraction 2");
+        table_cell(&row, "roofline 2");
     }
     if (has_rivals(family))
-        table_cell(&row, "x naive");
+        table_cell(&row, "x plain C");
     if (has_ulps(family)) {
-        table_cell(&row, "x sleef");
+        table_cell(&row, "x SLEEF");
         table_cell(&row, "ulp");
-        table_cell(&row, "naive's");
-        table_cell(&row, "sleef's");
+        table_cell(&row, "plain C's");
+        table_cell(&row, "SLEEF's");
     }
     for (int i = 8; i < row.cells; i++)
         t->width[i] = 8;
     t->width[row.cells] = -39;
-    table_cell(&row, "the limit's loop");
+    table_cell(&row, "the roofline's loop");
     t->table.columns = row.cells;
     table_head(&t->table, &row);
 }

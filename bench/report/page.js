@@ -129,7 +129,7 @@ function setUpSweep() {
       cross.setAttribute("visibility", "visible");
       const here = plot.paths.map((p) => of.find((r) => r.path === p && r.elements === n)).filter(Boolean);
       tip(event, `<b>${n} elements</b><table>${here.map((r) => `<tr><td>${r.path}</td><td>${duration(r.ns)}</td>` +
-        `<td>${number(speed(r))}/ns</td><td>${number(ratio(r.limit_ns, r.ns))} of the limit</td></tr>`).join("")}</table>`);
+        `<td>${number(speed(r))}/ns</td><td>${number(ratio(r.limit_ns, r.ns))} of the roofline</td></tr>`).join("")}</table>`);
     };
     svg.onpointerleave = (event) => { cross.setAttribute("visibility", "hidden"); tip(event, ""); };
   };
@@ -217,8 +217,8 @@ function setUpAccuracy() {
 
 const COLUMNS = [
   ["kernel", "kernel", 1], ["op", "op", 1], ["dtype", "type", 1], ["path", "path", 1], ["shape", "shape", 1],
-  ["ns", "time", 0, duration], ["speed", "el./ns", 0, number], ["gbs", "GB/s", 0, number], ["share", "share", 0, number],
-  ["share2", "share 2", 0, number], ["naive", "× naive", 0, number], ["sleef", "× SLEEF", 0, number], ["ulp", "ulp", 0, number],
+  ["ns", "time", 0, duration], ["speed", "el./ns", 0, number], ["gbs", "GB/s", 0, number], ["share", "roofline fraction", 0, number],
+  ["share2", "fraction 2", 0, number], ["naive", "× plain C", 0, number], ["sleef", "× SLEEF", 0, number], ["ulp", "ulp", 0, number],
 ];
 
 function setUpTable() {
@@ -294,8 +294,8 @@ function setUpWords() {
   const memory = report.memory.filter((m) => m.path === best).sort((a, b) => b.bytes - a.bytes)[0];
   const tiles = [
     [best, "the path that runs here"],
-    [`${number(median(main.map((r) => r.naive).filter(Boolean)))} ×`, "as fast as plain loops with -O3 -ffast-math (median)"],
-    [number(median(main.filter((r) => r.bytes > 1 << 26).map((r) => r.share2 ?? r.share).filter(Boolean))), "of the limit, out of cache (median)"],
+    [`${number(median(main.map((r) => r.naive).filter(Boolean)))} ×`, "speedup over plain C with -O3 -ffast-math (median)"],
+    [number(median(main.filter((r) => r.bytes > 1 << 26).map((r) => r.share2 ?? r.share).filter(Boolean))), "of the roofline, out of cache (median)"],
     memory ? [`${number(memory.copy)} GB/s`, `copied by one core, ${bytesText(memory.bytes)}`] : ["–", "memory was not measured"],
   ];
   $("tiles").innerHTML = tiles.map(([value, what]) => `<div><b>${escaped(value)}</b><span>${escaped(what)}</span></div>`).join("");
@@ -309,11 +309,11 @@ function setUpWords() {
   ];
   $("machine").innerHTML = facts.map(([name, value]) => `<dt>${name}</dt><dd>${escaped(value)}</dd>`).join("");
   const notes = [
-    "One core. Time is the median of short batches; a kernel on all paths, its limits and its rivals take turns on the same memory.",
-    "Share, of the limit: the time of the fastest bare loop divided by the kernel's; which loop it is stands in the cell's title. Share 2 is of a limit that reads once more what statistics come from, where L2 is too small to keep it.",
-    "× naive and × SLEEF: their time divided by the kernel's; above 1 the kernel is faster. f16 has no plain loop, and only activations have one of SLEEF's functions.",
-    "ulp: the largest error of results in the last place of their type, against 113-bit arithmetic over the benchmark's own numbers; activations against double, in f32 over one in 7747 of the floats from −80 to 80, in 16 bits over all of them. Of the larger of the result and its terms, where it is a sum that may cancel (a bias, a rotation, a logarithm; before its activation, where a channel norm has one); of gradients, without those of w and b in 16 bits, of the sum of their terms' magnitudes. All paths have the same bits, so they have the same errors.",
-    "No error is given for recurrent and relative positions, embeddings, score biases, cross-entropy, masks, parts and the gradient of softmax, permuted heads, statistics alone, some sandwich norms, q, k and v, gradients of rotations and sandwich norms, ops in two calls and quantized rows: their truth is in the library's tests, and in docs/numerics.md and the pages beside it, which also have worse inputs than these.",
+    "One core. Time is the median of short batches. A kernel on all paths, its rooflines and its rivals run alternately on the same memory.",
+    "Roofline fraction: the time of the fastest loop that only moves the same bytes, divided by the kernel's time. The cell's title names the loop. Fraction 2 is for a loop that reads the tensor of the statistics twice, because L2 cannot hold it.",
+    "× plain C and × SLEEF: their time divided by the kernel's time. Above 1, the kernel is faster. f16 has no plain C loop, and only activations have one with SLEEF's functions.",
+    "ulp: the largest error of results in the last place of their type, against 113-bit arithmetic over the benchmark's own numbers; activations against double, in f32 over one in 7747 of the floats from −80 to 80, in 16 bits over all of them. Of the larger of the result and its terms, where it is a sum that may cancel (a bias, a rotation, a logarithm; before its activation, where a channel norm has one); of gradients, without those of w and b in 16 bits, of the sum of their terms' magnitudes. All paths are bit-identical, so their errors are the same.",
+    "No error is given for recurrent and relative positions, embeddings, score biases, cross-entropy, masks, parts and the gradient of softmax, permuted heads, statistics alone, some sandwich norms, q, k and v, gradients of rotations and sandwich norms, ops in two calls and quantized rows: the library's tests compare them with 113-bit arithmetic, and docs/numerics.md and docs/ops have their errors, also for worse inputs than these.",
   ];
   if (report.measured < report.cases) notes.push(`${report.cases - report.measured} cases were not reached in the time: nrg-bench --report DIR --seconds-total N takes longer.`);
   $("notes").innerHTML = notes.map((note) => `<li>${escaped(note)}</li>`).join("");

@@ -31,7 +31,7 @@ unsigned nrg_fp_environment(void)
 
 #define SUBNORMALS(which) which " below 2^-126 count as 0 (FTZ, DAZ; -ffast-math in any object of a program switches them on)"
 #define ROUNDING "arithmetic does not round to nearest"
-#define MEANING ": nrg's promises do not hold"
+#define MEANING ": nrg guarantees neither bits nor error bounds"
 
 const char *nrg_fp_environment_string(unsigned environment)
 {

@@ -274,7 +274,7 @@ START_TEST(forgotten_choice_is_made_again)
     ck_assert_int_eq(nrg_isa_active(), nrg_best_isa(nrg_cpu_features())); /* read at load, not at every call */
     nrg_dispatch_forget();
     ck_assert_int_eq(nrg_isa_active(), NRG_ISA_SCALAR);
-    ck_assert_str_eq(nrg_isa_reason(), "asked for by NRG_ISA");
+    ck_assert_str_eq(nrg_isa_reason(), "selected by NRG_ISA");
     /* the first thing a process does may be nrg_isa_set: first use must not undo it */
     nrg_dispatch_forget();
     nrg_isa best_here = nrg_best_isa(nrg_cpu_features());
