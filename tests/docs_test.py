@@ -80,7 +80,8 @@ def run(page, folder, prefix, full):
             sys.exit(f"{page}: a block is marked {kind}")
         elif full:
             tree, destination = folder / "tree", folder / "destination"
-            shutil.copytree(ROOT, tree, ignore=shutil.ignore_patterns(".git", "build*", "__pycache__"))
+            if not tree.exists():
+                shutil.copytree(ROOT, tree, ignore=shutil.ignore_patterns(".git", "build*", "__pycache__"))
             if "--prefix" in text: # over the copy, which it replaces
                 destination = ""
                 shutil.rmtree(home / "nrg")
