@@ -578,8 +578,8 @@ python_of_sid() {
         skip "test bf16 of ml_dtypes: $(sed -n 's/^not here: //p' "$state/sid")"
         return 0
     fi
-    ((status == 0)) && grep -qx OK "$state/sid" || return 1
-    note "$(grep '^Python ' "$state/sid")"
+    ((status == 0)) && [[ $(grep -cx OK "$state/sid") == 2 ]] || return 1
+    note "$(grep '^Python ' "$state/sid"), $(grep '^PyTorch [0-9.]*' "$state/sid" | head -n 1)"
 }
 
 # same_digests DIR: the ops of the library that pip has compiled make what those of the gcc build make.

@@ -1,4 +1,7 @@
 """Argument names and forms of PyTorch and NumPy, empty arrays, and more than four dimensions."""
+import subprocess
+import sys
+
 import numpy as np
 
 import nrg
@@ -130,6 +133,14 @@ class Forms(Case):
         self.assertIs(nrg.embedding(ids, weight, out=out), out)
         d = random(2, 3, 8)
         self.bits(nrg.embedding_backward(d, ids, 4), nrg.embedding_backward(d.reshape(6, 8), ids.reshape(6), 4))
+
+
+class Imports(Case):
+    def test_torch_is_optional(self):
+        """`import nrg` loads no PyTorch. Without it, nrg.torch names what is missing."""
+        program = "import sys, nrg; assert 'torch' not in sys.modules; sys.modules['torch'] = None; import nrg.torch"
+        result = subprocess.run([sys.executable, "-B", "-c", program], capture_output=True, text=True, check=False)
+        self.assertRegex(result.stderr, r"ImportError: nrg.torch: expected PyTorch, which is not installed: pip install torch\s*$")
 
 
 class Dimensions(Case):
