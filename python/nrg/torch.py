@@ -16,7 +16,7 @@ torch.Size([2, 4])
     modules       RMSNorm  LayerNorm  replace_norms
 
 Tensors are float32, float16 or bfloat16, in CPU memory. A tensor that nrg cannot read in place is copied. Gradients are functions of
-torch.ops.nrg, so torch.compile can trace them. They have no gradients of their own. A call uses torch.get_num_threads() threads if its
+torch.ops.nrg, so torch.compile can trace them. There are no second derivatives. A call uses torch.get_num_threads() threads if its
 tensors are large; results are bit-identical for every number.
 """
 from typing import Any, List, Optional, Tuple, Union
