@@ -297,16 +297,20 @@ class Rows:
         broadcast to the others."""
         if array is None:
             return None
-        shape = f"{array.dtype.name} {[*self.leading, 'dim' if last is None else last]}"
+        kind = array.dtype
+
+        def wanted() -> str:  # only for an error: a dtype's name takes microseconds
+            return f"{kind.name} {[*self.leading, 'dim' if last is None else last]}{', or a shape that broadcasts to it' if repeats else ''}"
+
         if array.ndim == 0 or array.ndim > len(self.leading) + 1 or (last is not None and array.shape[-1] != last):
-            raise unexpected(name, f"{shape}{', or a shape that broadcasts to it' if repeats else ''}", array)
+            raise unexpected(name, wanted(), array)
         if array.shape[:-1] != self.leading and repeats:
             try:
                 array = np.broadcast_to(array, self.leading + array.shape[-1:])
             except ValueError:
-                raise unexpected(name, f"{shape}, or a shape that broadcasts to it", array) from None
+                raise unexpected(name, wanted(), array) from None
         if array.shape[:-1] != self.leading:
-            raise unexpected(name, shape, array)
+            raise unexpected(name, wanted(), array)
         adjacent(array, name)
         if not repeats and any(stride == 0 and size > 1 for stride, size in zip(array.strides, array.shape)) and array.size:
             raise ValueError(f"{name}: expected rows that do not repeat ({COPY}), got {described(array)} with a stride of 0")
