@@ -8,7 +8,7 @@ from typing import Any, Dict, Iterable, List, Mapping, Optional, Sequence, Tuple
 
 import numpy as np
 
-from ._library import CONSTANTS, enum
+from ._library import CONSTANTS, Error, enum
 from ._types import Array, ArrayLike, DType, F32Array
 
 F32, F16, BF16 = (CONSTANTS[name] for name in ("NRG_F32", "NRG_F16", "NRG_BF16"))
@@ -102,6 +102,15 @@ def integers(value: Optional[ArrayLike], name: str, shape: Sequence[int], kind: 
         if outside.size:
             raise ValueError(f"{name}: expected {wanted}, got {array.dtype.name} with {outside.flat[0]}")
     return np.ascontiguousarray(array, kind).reshape(shape)
+
+
+def explained(error: Error, name: str, ids: Array, rows: int, ignored: Optional[int] = None) -> Error:
+    """Returns the error for an id that is outside of a table, with the id; otherwise the same error."""
+    outside = ids[((ids < 0) | (ids >= rows)) & (True if ignored is None else ids != ignored)] if error.status == "NRG_ERR_POSITION" else ids[:0]
+    if not outside.size:
+        return error
+    function, status, _ = error._made_of
+    return Error(function, status, f"{name}: expected integers from 0 to {rows - 1}, got {outside.flat[0]}")
 
 
 def counted(value: Any, name: str) -> Tuple[int, Any]:

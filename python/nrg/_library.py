@@ -27,12 +27,12 @@ class Error(ValueError):
     NRG_ERR_EPS
     """
 
-    def __init__(self, function: str, status: int) -> None:
-        super().__init__(f"{function}: {text(_library.nrg_status_string(status))}")
-        self._made_of = function, status
+    def __init__(self, function: str, status: int, given: str = "") -> None:
+        super().__init__(f"{function}: {text(_library.nrg_status_string(status))}{f' ({given})' if given else ''}")
+        self._made_of = function, status, given
         self.status: str = next((name for name in _abi.ENUMS["nrg_status"] if CONSTANTS[name] == status), str(status))
 
-    def __reduce__(self) -> Tuple[Type[Error], Tuple[str, int]]:
+    def __reduce__(self) -> Tuple[Type[Error], Tuple[str, int, str]]:
         return type(self), self._made_of  # multiprocessing pickles errors
 
 
@@ -41,6 +41,21 @@ Error.__module__ = "nrg"  # the name in tracebacks
 
 def text(string: Optional[bytes]) -> str:
     return string.decode("utf-8") if string is not None else ""
+
+
+def _numbers(status: int, arguments: Tuple[Any, ...]) -> str:
+    """Returns the numbers in the structs of a call that a status is about, for its error."""
+    if status not in (CONSTANTS["NRG_ERR_EPS"], CONSTANTS["NRG_ERR_CONSTANT"]):
+        return ""
+    found = []
+    for made in arguments:
+        if isinstance(made, ctypes.Structure):
+            for field, kind in getattr(made, "_fields_"):
+                value = getattr(made, field)
+                usual = value in (0, _abi.DEFAULTS.get(type(made).__name__, {}).get(field)) and field != "eps"
+                if kind in (ctypes.c_float, ctypes.c_double) and not usual and (("eps" in field) == (status == CONSTANTS["NRG_ERR_EPS"])):
+                    found.append(f"{field} is {value:g}")
+    return ", ".join(dict.fromkeys(found))
 
 
 def _load() -> ctypes.CDLL:
@@ -159,7 +174,7 @@ def call(name: str, *arguments: Any) -> None:
     """Calls a function that returns a status and takes no share."""
     status = function(name)(*_pointers(arguments))
     if status:
-        raise Error(name, status)
+        raise Error(name, status, _numbers(status, arguments))
 
 
 def share(name: str, *arguments: Any, threads: int = 1) -> None:
@@ -183,7 +198,7 @@ def share(name: str, *arguments: Any, threads: int = 1) -> None:
         for other in others:
             status = other.result() or status
     if status:
-        raise Error(name, status)
+        raise Error(name, status, _numbers(status, arguments))
 
 
 # ---- what runs ----

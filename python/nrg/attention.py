@@ -7,7 +7,7 @@ from typing import Any, Dict, Literal, Optional, Tuple, Union, overload
 import numpy as np
 
 from . import _arrays as arrays
-from ._library import enum, share, struct
+from ._library import Error, enum, share, struct
 from ._types import Array, ArrayLike, DType, F32Array, F64Array, Reduction, Store
 
 
@@ -221,7 +221,10 @@ def cross_entropy(x: ArrayLike, target: ArrayLike, *, ignore_index: int = -100, 
     rows.one_stride(args)
     loss, m, others = np.empty(x.shape[:-1], np.float32), np.empty(x.shape[:-1], np.float32), np.empty(x.shape[:-1], np.float64)
     args.loss, args.m, args.others = arrays.address(loss), arrays.address(m), arrays.address(others)
-    share("nrg_cross_entropy_forward", args, threads=threads)
+    try:
+        share("nrg_cross_entropy_forward", args, threads=threads)
+    except Error as error:
+        raise arrays.explained(error, "target", target, x.shape[-1], ignore_index) from None
     result: Any = loss
     if reduction != "none":
         kept = int((target != ignore_index).sum())

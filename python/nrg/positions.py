@@ -8,7 +8,7 @@ from typing import Any, Dict, List, Literal, Optional, Tuple, Union
 import numpy as np
 
 from . import _arrays as arrays
-from ._library import CONSTANTS, call, enum, function, share, struct
+from ._library import CONSTANTS, Error, call, enum, function, share, struct
 from ._types import Array, ArrayLike, DType, F32Array, F64Array, Store
 
 
@@ -168,7 +168,10 @@ def embedding(ids: ArrayLike, weight: ArrayLike, *, scale: Optional[float] = Non
     term = struct("nrg_embed_table", table=arrays.address(table), stride=arrays.row_stride(table, "weight"), rows=table.shape[0],
                   ids=arrays.address(numbers), scale=scale)
     args.tables, args.table_count = ctypes.addressof(term), 1
-    share("nrg_embed_forward", args, threads=threads)
+    try:
+        share("nrg_embed_forward", args, threads=threads)
+    except Error as error:
+        raise arrays.explained(error, "ids", numbers, table.shape[0]) from None
     return o
 
 

@@ -8,7 +8,7 @@ from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Tuple, Union
 import numpy as np
 
 from . import _arrays as arrays
-from ._library import CONSTANTS, call, enum, function, put, share, struct
+from ._library import CONSTANTS, Error, call, enum, function, put, share, struct
 from ._types import Accuracy, Array, ArrayLike, DType, F32Array, RopeMode, RopeScaling
 from .norms import spec as norm_spec
 
@@ -178,7 +178,8 @@ class _Rotation:
         q_out, k_out = arrays.pair(out) if isinstance(out, (tuple, list)) else (out, None)
         self.q_o = arrays.output(q_out, "out", given.shape, q.dtype)
         self.k_o = None if k_given is None else arrays.output(k_out, "out", k_given.shape, k_given.dtype)
-        self.q, self.k, self.q_given, self.k_given, self.held = q, k, given, k_given, positions
+        self.q, self.k, self.q_given, self.k_given = q, k, given, k_given
+        self.held: Any = positions
         for name, array, argument in (("q", q, q_name), ("k", k, k_name), ("q_o", _shaped(self.q_o, "out"), "out"),
                                       ("k_o", None if self.k_o is None else _shaped(self.k_o, "out"), "out")):
             _tensor(args, name, array, argument)
@@ -204,6 +205,12 @@ class _Rotation:
             self.table = self.angles.table(arrays.integers(positions, "positions", (batch, tokens)).reshape(-1))
             rows = np.arange(batch * tokens, dtype=np.int32).reshape(batch, tokens)
         return rows
+
+    def run(self, name: str, *arguments: Any, threads: int) -> None:
+        try:
+            share(name, *arguments, threads=threads)
+        except Error as error:
+            raise (error if self.held is None else arrays.explained(error, "positions", self.held, self.args.table_rows)) from None
 
     def results(self) -> Any:
         return self.q_o if self.k_o is None else (self.q_o, self.k_o)
@@ -249,7 +256,7 @@ def rope(x: ArrayLike, positions: Positions = None, *, k: Optional[ArrayLike] = 
     """
     of = _Rotation(x, positions, k, base=base, n_dims=n_dims, mode=mode, angles=angles, table=table, rotate_from=rotate_from, out=out,
                    dtype=dtype, names=("x", "k"))
-    share("nrg_rope_forward", of.angles.spec, of.args, threads=threads)
+    of.run("nrg_rope_forward", of.angles.spec, of.args, threads=threads)
     return of.results()
 
 
@@ -287,7 +294,7 @@ def rope_backward(d_x: ArrayLike, positions: Positions = None, *, d_k: Optional[
     """
     of = _Rotation(d_x, positions, d_k, base=base, n_dims=n_dims, mode=mode, angles=angles, table=table, rotate_from=rotate_from, out=out,
                    dtype=dtype, names=("d_x", "d_k"))
-    share("nrg_rope_backward", of.angles.spec, of.args, threads=threads)
+    of.run("nrg_rope_backward", of.angles.spec, of.args, threads=threads)
     return of.results()
 
 
@@ -317,7 +324,7 @@ def norm_rope(q: ArrayLike, k: Optional[ArrayLike] = None, q_weight: Optional[Ar
     vectors, norm = _norm(of, {"q_weight": q_weight, "q_bias": q_bias, "k_weight": k_weight, "k_bias": k_bias}, dtype, eps, centred,
                           weight_offset, accuracy)
     norms = [struct("nrg_norm_args", w=arrays.address(vectors[name + "_weight"]), b=arrays.address(vectors[name + "_bias"])) for name in "qk"]
-    share("nrg_norm_rope_forward", norm, of.angles.spec, of.args, norms[0], norms[1] if of.k is not None else None, threads=threads)
+    of.run("nrg_norm_rope_forward", norm, of.angles.spec, of.args, norms[0], norms[1] if of.k is not None else None, threads=threads)
     return of.results()
 
 
@@ -394,7 +401,7 @@ def norm_rope_backward(d_q: ArrayLike, d_k: Optional[ArrayLike], q: ArrayLike, k
         given.append(of)
         results.append((dw, db))
         memories += [x, memory]
-    share("nrg_norm_rope_backward", norm, rotation.angles.spec, args, *given, threads=threads)
+    rotation.run("nrg_norm_rope_backward", norm, rotation.angles.spec, args, *given, threads=threads)
     share("nrg_norm_rope_backward_reduce", norm, rotation.angles.spec, args, *given, threads=threads)
     return NormRopeGradients(rotation.q_o, rotation.k_o, results[0][0], results[1][0], results[0][1], results[1][1])
 
