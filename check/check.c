@@ -24,31 +24,29 @@
 #define SIGBUS SIGSEGV /* Windows, which has no other */
 #endif
 
-const char check_help[] =
+static const char check_help[] =
     "usage: nrg check [--quick | --full] [--isa NAME] [--op NAME]\n"
     "       nrg check --hash [--cases] [--quick | --full] [--isa NAME] [--op NAME]\n"
     "\n"
-    "Runs every kernel of every path that this CPU supports, and compares every byte with what the\n"
-    "scalar path makes of the same. Norms forward and backward: lengths, groups, dtypes, residuals,\n"
-    "gates, activations, weights, eps modes, strides, alignments, in-place calls, splits, store kinds,\n"
-    "and rows from subnormal to NaN. Channel norms: likewise, and batch, group, instance and layer norm,\n"
-    "layouts, segments, where the statistics come from, and sums in parts. Activations: lengths, and all\n"
-    "16-bit values. Positions: tables of every mode and scaling; rotations of heads in every layout, alone\n"
-    "and fused with norms; embeddings, likewise; biases and relative terms of attention; recurrent\n"
-    "encodings; and their gradients.\n"
+    "Runs every kernel on every path that this CPU supports, and compares every byte with the scalar path.\n"
+    "The cases vary lengths, dtypes, options, layouts, strides, alignments, in-place calls, shares and store\n"
+    "kinds. Inputs reach from subnormal numbers to NaN.\n"
     "\n"
-    "  --quick      a small sweep, for slow devices\n"
-    "  --full       a large one: minutes\n"
-    "  --isa NAME   this path only (scalar, avx2, avx512, neon, generic)\n"
-    "  --op NAME    this operation only, of those that the report lists\n"
-    "  --hash       compares nothing: prints a hash of the results of every op, dtype and grade of\n"
-    "               accuracy, on the active path or that of --isa; it is the same on every path and machine\n"
-    "  --cases      with --hash: of every case as well\n"
+    "example: check this machine in a few seconds\n"
+    "  nrg check --quick\n"
     "\n"
-    "The first line has a digest of all results. The sweep is the same on every machine, so for one\n"
-    "version of nrg, one size of sweep and the same operations the digest has to be, too.\n"
+    "  --quick      fewer cases, for slow devices\n"
+    "  --full       more cases: minutes\n"
+    "  --isa NAME   only this path (scalar, avx2, avx512, neon, generic)\n"
+    "  --op NAME    only this op; the report lists the ops\n"
+    "  --hash       print a hash of the results of every op, dtype and grade, and compare nothing. It uses\n"
+    "               the active path or --isa. The hashes are equal on every path and machine\n"
+    "  --cases      with --hash: print the hash of every case too\n"
     "\n"
-    "exit status: 0 no path differs; 1 one does, or no memory; 2 wrong arguments\n";
+    "The first line has a digest of all results. It is equal on every machine for the same version of nrg,\n"
+    "the same number of cases and the same ops.\n"
+    "\n"
+    "exit status: 0 no path differs; 1 a path differs, or no memory; 2 wrong arguments\n";
 
 /* Copies of a case's memory, aligned to 64 bytes: as it was filled, as the scalar path left it, as the path left it. */
 enum { FILLED, EXPECTED, RESULT, COPIES };

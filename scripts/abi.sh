@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
-# The binary interface against the one that is kept: what a program that was linked with libnrg.so.0 relies on.
+# Compares the binary interface of a build with the one in tests/abi/. Programs that are linked with libnrg.so.0 rely on it.
 #
-#   scripts/abi.sh BUILD             0: nothing of it has changed; functions may have been added
-#   scripts/abi.sh BUILD --accept    keeps what is there now
+#   scripts/abi.sh BUILD             exit status 0: nothing has changed, or functions were added
+#   scripts/abi.sh BUILD --accept    stores the interface of the build
 #
-# Kept are the exported functions with the types of their headers (abidw of libabigail), in tests/abi/. Of a release it is made from
-# the release's tag, and then changes no more until the next one or until the soname does. To accept a change: see that the
-# CHANGELOG has it under Breaking, or that it is a field at the end of a struct that begins with its size, and run --accept in
-# the same commit.
+# tests/abi/ has the exported functions with the types of their headers (abidw of libabigail). The file of a release comes from the
+# tag of the release, and stays the same until the next release or a new soname. Before you accept a change, check that the
+# CHANGELOG has it under Breaking, or that it is a field at the end of a struct that begins with its size. Run --accept in the same
+# commit.
 set -euo pipefail
 # shellcheck source=scripts/common.sh
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"

@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# Lays the arm64 libraries that the tests link against into a folder, for building and testing the NEON path on another machine.
+# Puts the arm64 libraries that the tests link against into a folder, to build and test the NEON path on another machine.
 #
 #   scripts/arm64-sysroot.sh DIR
 #
-# The .debs come by own-apt.sh. Beside the libraries, DIR gets sysroot.ini, a meson cross file that names them. A second run with
-# the same packages does nothing.
+# own-apt.sh downloads the packages. DIR also gets sysroot.ini, a meson cross file that names the libraries. A second run with the
+# same packages does nothing.
 set -euo pipefail
 # shellcheck source=scripts/common.sh
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"

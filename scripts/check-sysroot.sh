@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# Lays Check, which the tests link against, into a folder, made by a cross compiler.
+# Builds Check, which the tests link against, with a cross compiler, and puts it into a folder.
 #
 #   scripts/check-sysroot.sh TRIPLE DIR        riscv64-linux-gnu, x86_64-w64-mingw32
 #
-# Debian 12 has no packages for these, and those of later releases want the C library of theirs; so it is compiled, by
-# own-check.sh. Beside it, DIR gets sysroot.ini, a meson cross file that names it.
+# Debian 12 has no packages for these targets, and later packages need a later C library. So own-check.sh compiles it. DIR also gets
+# sysroot.ini, a meson cross file that names it.
 set -euo pipefail
 # shellcheck source=scripts/common.sh
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"

@@ -1,5 +1,5 @@
 # shellcheck shell=bash
-# What demo.sh, test.sh and their helpers share. Sourced, never run.
+# Functions that demo.sh, test.sh and other scripts share. Source it; do not run it.
 
 # One language for every tool, so that what they print reads and sorts the same everywhere.
 export LC_ALL=C.UTF-8

@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
-# Compiles src/avx2/norm.c and src/calls/norm.c for the CPUs that builds of x86-64 are tuned for, in C11 and in GNU dialects, by gcc
+# Compiles src/avx2/norm.c and src/calls/norm.c for the CPUs that builds of x86-64 are tuned for, in C11 and in GNU dialects, with gcc
 # and clang. Links nrg.c with link-time optimization, and with --full also without optimization.
 #
 #   scripts/compile-matrix.sh [--full] WORK-DIR
 #
-# A combination whose preprocessed text is that of another dialect is not compiled again: the dialects differ in macros, and in
-# -ffp-contract and -fexcess-precision, which the sources pin or check. Without --full, gcc stops after early inlining (-flto) and
-# clang after its front end: both report an always_inline function of another target there, which the script checks first. nrg.c
-# then has norms alone, forward. --full: all code is generated, for all of nrg.c.
+# It skips a combination if its preprocessed text equals that of another dialect: dialects differ in macros, and in -ffp-contract and
+# -fexcess-precision, which the sources set or check. Without --full, gcc stops after early inlining (-flto) and clang after its front
+# end. Both then still report an always_inline function of another target, which the script checks first; nrg.c has only norms,
+# forward. --full generates all code, for all of nrg.c.
 set -euo pipefail
 # shellcheck source=scripts/common.sh
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"

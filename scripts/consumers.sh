@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# Builds tests/consumer in the ways in which a project takes the library: CMake (find_package of an install, FetchContent,
-# add_subdirectory; Ninja and Make) and meson (a subproject). pkg-config is tested by the stage install, a plain copy by embedding.
+# Builds tests/consumer in all ways in which a project can use the library: CMake (find_package of an install, FetchContent,
+# add_subdirectory; Ninja and Make) and meson (a subproject). The stage install tests pkg-config; the stage embedding tests a copy.
 #
 #   scripts/consumers.sh [--full] WORK-DIR
 #
-# Without --full the library is a part of itself, since what is tested is how it is found. --full: all of it, also shared, with -O3
-# and with link-time optimization, and each has the bits of tests/hashes-quick.txt.
+# Without --full it builds a part of the library, because it tests how a project finds it. --full: the complete library, also shared,
+# with -O3 and with link-time optimization; each build has the bits of tests/hashes-quick.txt.
 set -euo pipefail
 # shellcheck source=scripts/common.sh
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"

@@ -1,13 +1,14 @@
 #!/usr/bin/env bash
-# From a bare Debian or Ubuntu to the library at work: installs what is missing, builds a release in build/, then
-#   1. nrg info      which path this machine runs
-#   2. nrg check     whether every path of it gives the scalar path's bits
-#   3. nrg norm      of arrays that NumPy made, held against NumPy in double precision: add + RMSNorm, the gated norm of Mamba-2,
-#                    and the backward pass of add + RMSNorm
-#   4. nrg channel-norm   likewise: GroupNorm + SiLU, and batch norm + add + ReLU: a step of training, forward and backward
-#   5. transformer   a small language model: one hash on every path; learning, half a minute with AVX-512 and minutes without, and what it then writes
-#   6. ggml         a layer in its graph with nrg in custom ops, where scripts/ggml.sh has set up a Debian that has it
-#   7. nrg-bench     how fast, beside the limit of this machine's memory and beside plain loops
+# Shows the library on this machine. Installs missing packages (Debian, Ubuntu), builds a release in build/, then runs:
+#   1. nrg info           the CPU features and the active path
+#   2. nrg check          compares every path with the scalar path, bit by bit
+#   3. nrg norm           norms of NumPy arrays, compared with NumPy in double precision: add + RMSNorm, the gated norm of Mamba-2,
+#                         and the backward pass of add + RMSNorm
+#   4. nrg channel-norm   the same for GroupNorm + SiLU and for a training step of batch norm + add + ReLU
+#   5. transformer        trains a small language model, with one hash on every path, and generates text: half a minute with AVX-512,
+#                         minutes without
+#   6. ggml               a layer of a model with nrg in custom ops, if scripts/ggml.sh has set up a Debian for it
+#   7. nrg-bench          the speed of each path but scalar, compared with the memory roofline and plain C; the best path first
 # A second run installs nothing and builds only what has changed.
 set -euo pipefail
 # shellcheck source=scripts/common.sh
@@ -18,22 +19,22 @@ title() { printf '\n=== %s ===\n' "$*"; }
 "$root/scripts/setup.sh" demo
 
 build=$root/build
-title "build/: a release"
+title "Release build in build/"
 if [[ ! -f $build/build.ninja ]]; then
     quietly "$build/demo.setup.log" meson setup "$build" "$root" --buildtype release -Dtests=false -Dbench=true -Dexamples=true -Dmpi=false
 else
-    quietly "$build/demo.setup.log" meson configure "$build" -Dbench=true -Dexamples=true -Dtools=true # one that was there may lack them
+    quietly "$build/demo.setup.log" meson configure "$build" -Dbench=true -Dexamples=true -Dtools=true # an older build may lack these
 fi
 quietly "$build/demo.compile.log" meson compile -C "$build"
-say "build/libnrg.so, build/libnrg.a, build/tools/nrg, build/bench/nrg-bench, build/examples/"
+say "Built: build/libnrg.so, build/libnrg.a, build/tools/nrg, build/bench/nrg-bench, build/examples/"
 
-title "nrg info"
+title "nrg info: this CPU, and the path that nrg selects"
 "$build/tools/nrg" info
 
-title "nrg check"
+title "nrg check: does every path give the bits of the scalar path?"
 "$build/tools/nrg" check
 
-title "nrg norm: r = x + y, o = rms_norm(r) * w, 512 rows of 4096"
+title "nrg norm: add + RMSNorm of 512 rows of 4096 elements: r = x + y, o = rms_norm(r) * w"
 python=$(numpy_python)
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
@@ -45,7 +46,7 @@ trap 'rm -rf "$work"' EXIT
 )
 "$python" "$root/scripts/demo_norm.py" compare "$work" 1e-6
 
-title "nrg norm: the gated norm of Mamba-2, rms_norm(x * silu(z)) * w in 8 groups"
+title "nrg norm: the gated norm of Mamba-2 in 8 groups: rms_norm(x * silu(z)) * w"
 (
     cd "$work"
     set -x
@@ -53,7 +54,7 @@ title "nrg norm: the gated norm of Mamba-2, rms_norm(x * silu(z)) * w in 8 group
 )
 "$python" "$root/scripts/demo_norm.py" gate "$work" 1e-5 8
 
-title "nrg norm: backward of o = rms_norm(x + y) * w"
+title "nrg norm: the gradients of o = rms_norm(x + y) * w"
 (
     cd "$work"
     set -x
@@ -61,7 +62,7 @@ title "nrg norm: backward of o = rms_norm(x + y) * w"
 )
 "$python" "$root/scripts/demo_norm.py" backward "$work" 1e-6
 
-title "nrg channel-norm: SiLU of group norm, 4 samples of 320 channels in 32 groups, 32 x 32 positions"
+title "nrg channel-norm: GroupNorm in 32 groups, then SiLU; 4 images of 32 x 32 pixels with 320 channels"
 (
     cd "$work"
     set -x
@@ -69,7 +70,7 @@ title "nrg channel-norm: SiLU of group norm, 4 samples of 320 channels in 32 gro
 )
 "$python" "$root/scripts/demo_norm.py" group "$work" 1e-5 32
 
-title "nrg channel-norm: a step of training of relu(batch_norm(x) + y)"
+title "nrg channel-norm: a training step of relu(batch_norm(x) + y), forward and backward"
 (
     cd "$work"
     set -x
@@ -80,12 +81,12 @@ title "nrg channel-norm: a step of training of relu(batch_norm(x) + y)"
 )
 "$python" "$root/scripts/demo_norm.py" batch "$work" 1e-5
 
-title "transformer: weights and logits of a small model that learns, one hash on every path"
+title "transformer: a small model trains to the same weights and logits on every path"
 transformer=$build/examples/transformer/transformer
 "$transformer" check
 
 if [[ -f /usr/share/common-licenses/MPL-2.0 && -f /usr/share/common-licenses/CC0-1.0 ]]; then
-    title "transformer: 150 steps on Debian's licences (its default is 500), and what it then writes"
+    title "transformer: trains 150 steps (default: 500) on Debian's licences, then generates text"
     (
         cd "$work"
         set -x
@@ -94,19 +95,26 @@ if [[ -f /usr/share/common-licenses/MPL-2.0 && -f /usr/share/common-licenses/CC0
     )
 fi
 
-title "ggml: a layer of a Llama and of a Qwen3 in its graph, with its own ops and with nrg in custom ops"
+title "ggml: layers of Llama and Qwen3, with the ops of ggml and with nrg in custom ops"
 if [[ -f ${NRG_SID_DIR:-/var/tmp/nrg-sid}/sid/nrg-done && $(id -u) == 0 ]]; then
     "$root/scripts/ggml.sh" 0.02
 else
-    say "scripts/ggml.sh, as root, sets up a folder with Debian sid outside of this tree, 500 MB, and runs it there; once that is done it runs here too."
-    say "What it printed is in docs/howto/engine.md."
+    say "Skipped. Run scripts/ggml.sh as root once: it needs a folder with Debian sid (500 MB) outside of this tree."
+    say "docs/howto/engine.md has results."
 fi
 
-title "nrg-bench: time of a call, its share of what a bare loop over the same bytes reaches, and how long plain loops take"
 pin=()
 if command -v taskset >/dev/null; then
-    # the last CPU we may use: the first one has most of the interrupts
+    # the last CPU that this process may use: the first one has most of the interrupts
     cpus=$(taskset -pc $$ | sed 's/.*[ ,-]//')
     pin=(taskset -c "$cpus")
 fi
-"${pin[@]}" "$build/bench/nrg-bench" --table --quick
+for path in $(cpu_paths | tr ',' '\n' | grep -vx scalar | tac); do
+    title "nrg-bench: speed of the path $path"
+    "${pin[@]}" "$build/bench/nrg-bench" --table --quick --path "$path"
+done
+
+title "What next"
+say "Learn:  docs/tutorial.md builds a first program in C, then in Python, in 15 minutes."
+say "Check:  build/tools/nrg check --full runs all cases on this machine in a few minutes."
+say "Read:   docs/index.md lists the guides, the reference and the measurements."

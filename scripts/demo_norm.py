@@ -1,14 +1,13 @@
 #!/usr/bin/env python3
-"""The NumPy half of demo.sh.
+"""Creates the arrays of demo.sh and compares the results of nrg with NumPy in double precision.
 
-    demo_norm.py make FOLDER              writes x, y, z, w and do .npy: what nrg norm gets; images, residual, cw, cb and cdo .npy:
-                                          what nrg channel-norm gets
-    demo_norm.py compare FOLDER EPS       holds its r.npy and o.npy against NumPy's answer; fails beyond the bound of nrg/norm.h
-    demo_norm.py gate FOLDER EPS GROUPS   holds its g.npy, RMSNorm of x * SiLU(z) in groups, against NumPy's
-    demo_norm.py backward FOLDER EPS      holds its dx, dy and dw, of add + RMSNorm, against NumPy's
-    demo_norm.py group FOLDER EPS GROUPS  holds nrg channel-norm's co.npy, SiLU of group norm, against NumPy's
-    demo_norm.py batch FOLDER EPS         holds its co.npy, of batch norm + add + ReLU, its running statistics and its gradients
-                                          against NumPy's
+    demo_norm.py make FOLDER              writes the inputs of nrg norm (x, y, z, w, do) and of nrg channel-norm (images, residual,
+                                          cw, cb, cdo)
+    demo_norm.py compare FOLDER EPS       compares r.npy and o.npy; fails beyond the bound of nrg/norm.h
+    demo_norm.py gate FOLDER EPS GROUPS   compares g.npy: RMSNorm of x * SiLU(z) in groups
+    demo_norm.py backward FOLDER EPS      compares dx, dy and dw of add + RMSNorm
+    demo_norm.py group FOLDER EPS GROUPS  compares co.npy of nrg channel-norm: GroupNorm, then SiLU
+    demo_norm.py batch FOLDER EPS         compares co.npy of batch norm + add + ReLU, its running statistics and its gradients
 """
 import os
 import sys
@@ -22,7 +21,7 @@ BOUND = 3.0  # ulps of the result: nrg/norm.h on norms that are not centred, in 
 
 def make(folder):
     random = np.random.default_rng(2607)
-    # activations as models have them: rows of very different size, and a few channels far above the rest
+    # like activations of models: rows of very different size, and a few channels far above the others
     scale = np.exp(random.normal(0, 2, (ROWS, 1)))
     x = random.normal(0, 1, (ROWS, DIM)) * scale
     x[:, random.choice(DIM, 8, replace=False)] *= 100
@@ -32,14 +31,14 @@ def make(folder):
     w = random.normal(1, 0.3, DIM)
     for name, array in (("x", x), ("y", y), ("z", z), ("do", do), ("w", w)):
         np.save(os.path.join(folder, name + ".npy"), array.astype(np.float32))
-    print(f"NumPy {np.__version__} made x.npy, y.npy, z.npy and do.npy, {ROWS} x {DIM} float32, and w.npy")
-    # channels, too, are of very different size, and not around 0
+    print(f"NumPy {np.__version__} wrote x.npy, y.npy, z.npy and do.npy ({ROWS} x {DIM}, float32) and w.npy,")
+    # channels of very different size, with means other than 0
     shape, channel = (SAMPLES, CHANNELS, SIDE, SIDE), (1, CHANNELS, 1, 1)
     images = random.normal(0, 1, shape) * np.exp(random.normal(0, 1, channel)) + random.normal(0, 2, channel)
     for name, array in (("images", images), ("residual", random.normal(0, 1, shape)), ("cdo", random.normal(0, 1, shape)),
                         ("cw", random.normal(1, 0.3, CHANNELS)), ("cb", random.normal(0, 0.3, CHANNELS))):
         np.save(os.path.join(folder, name + ".npy"), array.astype(np.float32))
-    print(f"and images.npy, residual.npy and cdo.npy, {SAMPLES} x {CHANNELS} x {SIDE} x {SIDE} float32, cw.npy and cb.npy")
+    print(f"and images.npy, residual.npy and cdo.npy ({SAMPLES} x {CHANNELS} x {SIDE} x {SIDE}, float32), cw.npy and cb.npy.")
 
 
 def load(folder, *names):
@@ -48,12 +47,12 @@ def load(folder, *names):
 
 
 def report(name, result, exact, size, what):
-    """The error, in units of the last place of a float32 as large as size; fails beyond 8: three of the norm and
-    three of SiLU, which may count double where its result is multiplied on."""
+    """Prints the error in units in the last place (ulp) of a float32 as large as size. Fails beyond 8: three for the norm and three
+    for SiLU, which count double if another factor follows."""
     error = np.abs(result - exact) / np.ldexp(1.0, np.maximum(np.frexp(size)[1] - 24, -149))
-    print(f"{name}: at most {error.max():.3f} ulp of {what} from NumPy in double precision")
+    print(f"{name}: error at most {error.max():.3f} ulp of {what}, compared with NumPy in double precision")
     if not error.max() <= 8:
-        sys.exit(f"{name} is not what NumPy says")
+        sys.exit(f"{name}: expected an error of at most 8 ulp")
 
 
 def gate(folder, eps, groups):
@@ -71,7 +70,7 @@ def backward(folder, eps):
     slope = h * np.mean(dh * h, axis=1, keepdims=True)
     terms = np.abs(dh) + np.abs(h) * np.mean(np.abs(dh * h), axis=1, keepdims=True)  # the sum has terms, too
     report("dx", dx, (dh - slope) / s, terms / s, "the sum of its terms' sizes")
-    print("dy:", "the bits of dx" if dx.tobytes() == dy.tobytes() else sys.exit("differs from dx"))
+    print("dy:", "bit-identical to dx" if dx.tobytes() == dy.tobytes() else sys.exit("dy differs from dx"))
     report("dw", dw, np.sum(do * h, axis=0), np.sum(np.abs(do * h), axis=0), "the sum of its terms' sizes")
 
 
@@ -104,7 +103,7 @@ def batch(folder, eps):
     report("running var", running_var, exact_var, exact_var, "itself")
     # where before is 0 but for rounding, either slope of ReLU is right: the sign of the output decides
     do1 = do * (o > 0)
-    print("dy:", "do where o is above 0" if dy.tobytes() == do1.tobytes() else sys.exit("dy is not do where o is above 0"))
+    print("dy:", "equal to do where o > 0, else 0" if dy.tobytes() == do1.tobytes() else sys.exit("dy differs from do where o > 0"))
     total, product = do1.sum(**of_channel), (do1 * h).sum(**of_channel)
     report("db", db, total.ravel(), np.abs(do1).sum((0, 2, 3)), "the sum of its terms' sizes")
     report("dw", dw, product.ravel(), np.abs(do1 * h).sum((0, 2, 3)), "the sum of its terms' sizes")
@@ -115,10 +114,10 @@ def batch(folder, eps):
 def compare(folder, eps):
     x, y, w, o, r = (np.load(os.path.join(folder, name + ".npy")) for name in "xywor")
     if o.dtype != np.float32 or o.shape != x.shape or r.dtype != np.float32 or r.shape != x.shape:
-        sys.exit(f"o is {o.dtype} {o.shape}, r is {r.dtype} {r.shape}; both should be like x, {x.dtype} {x.shape}")
-    # the sum is rounded to float32, once, as adding in NumPy rounds it
+        sys.exit(f"o and r: expected {x.dtype} {x.shape}, got {o.dtype} {o.shape} and {r.dtype} {r.shape}")
+    # the sum is rounded to float32 once, as in NumPy
     different = np.count_nonzero((x + y).view(np.uint32) != r.view(np.uint32))
-    print(f"r: {different} of {r.size} elements differ from NumPy's float32 x + y")
+    print(f"r: {different} of {r.size} elements differ from x + y of NumPy in float32")
 
     exact = r.astype(np.float64)
     exact = exact / np.sqrt(np.mean(exact * exact, axis=1, keepdims=True) + eps) * w
@@ -127,10 +126,10 @@ def compare(folder, eps):
     error = np.abs(o.astype(np.float64) - exact) / ulp
     worst = float(error.max())
     nearest = np.count_nonzero(o.view(np.uint32) == exact.astype(np.float32).view(np.uint32))
-    print(f"o: at most {worst:.3f} ulp from NumPy in double precision (bound {BOUND:g}, best possible 0.5); "
-          f"{100 * nearest / o.size:.1f} % are the nearest float32")
+    print(f"o: error at most {worst:.3f} ulp, compared with NumPy in double precision (bound {BOUND:g}, best possible 0.5); "
+          f"{100 * nearest / o.size:.1f} % of the elements are the nearest float32")
     if different or not worst <= BOUND:  # so that a NaN fails
-        sys.exit("this is not what nrg/norm.h promises")
+        sys.exit("the result exceeds the error bound of nrg/norm.h")
 
 
 if __name__ == "__main__":

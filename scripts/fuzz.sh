@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# The fuzzers of tests/fuzz: the corpus once more, then new inputs.
+# Runs the fuzzers of tests/fuzz: first the corpus, then new inputs.
 #
-#   scripts/fuzz.sh [--paths LIST] BUILD SECONDS [TARGET ...]    targets: api, npy, cli; otherwise all. 0 seconds: the corpus alone
+#   scripts/fuzz.sh [--paths LIST] BUILD SECONDS [TARGET ...]    targets: api, npy, cli; default: all. 0 seconds: only the corpus
 #
-# What is found new stays in BUILD/corpus, which later runs go on from; an input that crashes in BUILD/found. Hours of it:
+# New inputs stay in BUILD/corpus, where later runs continue; inputs that crash are in BUILD/found. For hours of it:
 # scripts/fuzz.sh --paths avx2,avx512 build-fuzz 14400
 set -euo pipefail
 # shellcheck source=scripts/common.sh

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# Builds examples/ggml against the ggml of Debian sid, which alone has it, and runs it there (scripts/sid.sh).
+# Builds and runs examples/ggml in Debian sid (scripts/sid.sh), because only sid has a package of ggml.
 #
-#   scripts/ggml.sh [SECONDS]      SECONDS of timing a cell of its table
+#   scripts/ggml.sh [SECONDS]      SECONDS: time for each cell of its table
 #
-# Needs root. Exit status 77: this machine cannot do it, which is not wrong.
+# Requires root. Exit status 77: this machine cannot run it, which is not an error.
 set -euo pipefail
 # shellcheck source=scripts/common.sh
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"

@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# Lays Check, which the tests link against, into a folder, made for MemorySanitizer.
+# Builds Check, which the tests link against, for MemorySanitizer, and puts it into a folder.
 #
 #   scripts/memory-check.sh DIR
 #
-# MemorySanitizer takes what a library writes that was compiled without it for never written. DIR/root/lib/pkgconfig is for
-# meson's pkg_config_path.
+# MemorySanitizer treats everything as unwritten that a library without it writes. Pass DIR/root/lib/pkgconfig to meson as
+# pkg_config_path.
 set -euo pipefail
 # shellcheck source=scripts/common.sh
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"

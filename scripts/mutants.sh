@@ -1,14 +1,13 @@
 #!/usr/bin/env bash
-# What do the tests notice? Some ninety small wrong changes of src/, each built and run against a minute of suites.
+# Tests the tests: makes about ninety small wrong changes to src/, and builds and tests each for a minute.
 #
-#   scripts/mutants.sh           all of them: hours on two cores, at the lowest priority; what an earlier run found is kept
-#   scripts/mutants.sh --list    what is tried, and how often it occurs
-#   scripts/mutants.sh --named   those of mutants-named.txt, which suites once did not notice
+#   scripts/mutants.sh           all changes: hours on two cores, at the lowest priority; results of earlier runs are kept
+#   scripts/mutants.sh --list    prints the changes, and how often each occurs
+#   scripts/mutants.sh --named   the changes in mutants-named.txt, which the suites once missed
 #
-# Nothing is picked by hand: mutants.py has a list of operators and a list of files, and draws from both. Every change that the
-# suites do not notice has to be explained by a line of mutants.txt. Fails where fewer than 95 % of those that change a result are
-# noticed, or one is not explained. Builds go to build-mutants/, or to $NRG_BUILD_DIR; a tree and a build of its own, so that
-# nothing here is touched. Not a part of test.sh.
+# mutants.py draws the changes from a list of operators and a list of files. A line of mutants.txt has to explain each change that the
+# suites miss. The script fails if the suites notice fewer than 95 % of the changes that change a result, or if an explanation is
+# missing. It builds a copy of the tree in build-mutants/, or in $NRG_BUILD_DIR. test.sh does not run it.
 set -euo pipefail
 # shellcheck source=scripts/common.sh
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"

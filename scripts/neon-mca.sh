@@ -4,11 +4,11 @@
 #
 #   scripts/neon-mca.sh [WORK-DIR]
 #
-# The loops are not cut from the assembly by hand: qemu runs a row of 4096 elements and logs every instruction of the sum and the
-# apply function; the most frequent way round the hottest instruction is the loop, options and all. A sum of the fast grade has a
-# loop for a block of its lanes around that for their turns: there the way is round a block. WORK-DIR keeps them (*.s).
+# qemu runs a row of 4096 elements and logs every instruction of the sum and the apply function. The most frequent cycle through the
+# hottest instruction is the loop. A sum of the fast grade has two nested loops, of blocks and of lanes; there the cycle covers a
+# block. WORK-DIR keeps the loops (*.s).
 #
-# Debian: gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user llvm-19. Others by CC, QEMU, LLVM_SUFFIX.
+# Debian packages: gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user llvm-19. CC, QEMU and LLVM_SUFFIX select others.
 set -euo pipefail
 # shellcheck source=scripts/common.sh
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"

@@ -1,7 +1,7 @@
 # shellcheck shell=bash
-# For scripts that lay a foreign architecture's libraries into a folder: packages come from the mirrors the system is set up with,
-# through an apt whose configuration and state are all in that folder. The system's dpkg learns of no foreign architecture, and no
-# root is needed. Sourced after common.sh, never run.
+# Downloads packages of a foreign architecture into a folder. It uses the mirrors of this system, with an apt whose configuration and
+# state are in that folder. So the dpkg of the system stays unchanged, and root is not required. Source it after common.sh; do not
+# run it.
 
 # shellcheck source=/dev/null
 source /etc/os-release

@@ -1,6 +1,6 @@
 # shellcheck shell=bash
-# For scripts that need a Check of their own, which the tests link against: out of the sources of its package, with other
-# compilers and flags than the distribution's. Sourced after common.sh, never run.
+# Builds Check, which the tests link against, from the sources of its package, with other compilers and flags than the
+# distribution's. Source it after common.sh; do not run it.
 
 # shellcheck source=scripts/own-apt.sh disable=SC2154 # root is of common.sh
 source "$root/scripts/own-apt.sh"

@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# Asks clang whether the sources are right for platforms that are not at hand: syntax and types, for the target's own choices of
-# paths and headers, with stand-ins for headers of its C library (tests/platforms/headers). Nothing is linked or run.
+# Checks with clang that the sources compile for platforms that we cannot run: syntax and types, with the paths and headers that each
+# target selects, and with stand-ins for the headers of its C library (tests/platforms/headers). It links and runs nothing.
 #
-#   scripts/platforms.sh [--full]        --full: all of the sources for each, and not only what differs between them
+#   scripts/platforms.sh [--full]        --full: all sources for each platform, not only those that differ between them
 #
-# cl.exe's view of the sources is what clang sees as that target without being clang: no GNU word may be left in it, and it has to be
-# C11 by itself. What is refused has to be refused in the sentence that says why, by the sources, by meson and by CMake.
+# For the view of cl.exe, clang compiles for its target without clang's own macros: no GNU keyword may remain, and the code must be
+# plain C11. The sources, meson and CMake must reject each unsupported target with the sentence that gives the reason.
 set -euo pipefail
 # shellcheck source=scripts/common.sh
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"

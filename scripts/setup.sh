@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# Sees to it that what demo.sh, test.sh, sid.sh or a stage of test.sh --full needs is there.
+# Installs the packages that demo.sh, test.sh, sid.sh or a stage of test.sh --full requires.
 #
 #   scripts/setup.sh demo|test|sid|report|site|windows|i686
 #
-# On Debian and Ubuntu it installs the packages that are missing, and touches neither network nor root if none is. Anywhere
-# else it says what is missing, and fails.
+# On Debian and Ubuntu it installs missing packages. If none is missing, it uses neither the network nor root. On other systems it
+# lists what is missing, and fails.
 set -euo pipefail
 # shellcheck source=scripts/common.sh
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"

@@ -1,8 +1,9 @@
 # shellcheck shell=bash
-# Debian sid in a folder, for what this Debian has no package of. Sourced, after common.sh, by scripts that run something there.
+# Sets up Debian sid in a folder, for packages that this Debian does not have. Scripts that run something there source it after
+# common.sh; do not run it.
 #
-# Set up by debootstrap from the mirror that this system's apt is set up with, outside of the tree: /var/tmp/nrg-sid, or $NRG_SID_DIR.
-# It takes 500 MB and a minute, once; a second run finds it. Deleting it is all that is needed to be rid of it. Needs root, for chroot.
+# debootstrap uses the mirror of this system's apt. The folder is outside of the tree: /var/tmp/nrg-sid, or $NRG_SID_DIR. The first run
+# takes a minute and 500 MB; later runs reuse it. To remove it, delete the folder. Requires root, for chroot.
 
 base=${NRG_SID_DIR:-/var/tmp/nrg-sid}
 sid=$base/sid

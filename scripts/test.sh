@@ -1,55 +1,55 @@
 #!/usr/bin/env bash
-# All tests: installs what is missing (setup.sh), then runs the stages below and sums them up.
+# Runs all tests. Installs missing packages (setup.sh), runs the stages below, and prints a summary.
 #
 #   scripts/test.sh              every stage but coverage
-#   scripts/test.sh STAGE ...    only these
-#   scripts/test.sh --list       their names
-#   scripts/test.sh --full ...   with gcc sweeps in full; all suites under the emulators; lines that no test reaches: some hours
+#   scripts/test.sh STAGE ...    only these stages
+#   scripts/test.sh --list       the names of the stages
+#   scripts/test.sh --full ...   full sweeps with gcc, all suites under the emulators, and coverage: some hours
 #
-# Without --full it is to take at most 20 minutes on two idle cores: sweeps are short; emulators run what depends on the CPU (dispatch,
-# vector headers) and, of paths that this CPU does not run itself, the bits and their hashes; AddressSanitizer looks at the portable
-# path, the NEON build has no portable path beside it, gcc's release alone is held against exact values, and some builds are less
-# optimized than a release.
+# Without --full it takes at most 20 minutes on two idle cores, because:
+#   - sweeps are short;
+#   - emulators run the tests that depend on the CPU (dispatch, vector headers), and the bits and hashes of paths that this CPU lacks;
+#   - AddressSanitizer tests the portable path, and the NEON build has no portable path;
+#   - only the gcc release compares results with the ground truth, and some builds are less optimized than a release.
 #
-# Builds go to build-test/, or to $NRG_BUILD_DIR; a second run builds only what has changed, and tests everything again.
-# What cannot be tested here is printed as SKIP and counted. With CI=true that is a failure, unless it is the CPU that lacks it.
+# Builds go to build-test/, or to $NRG_BUILD_DIR. A second run builds only what has changed, and runs all tests.
+# A test that cannot run here prints SKIP. With CI=true that is a failure, unless the CPU is the reason.
 set -euo pipefail
 # shellcheck source=scripts/common.sh
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 
 stages=(
-    "headers    public headers compile alone: C99 and C++17, gcc and clang; layers of src/; files and lists; length of sentences, links"
-    "gcc        gcc, release: tests, command line, a transformer held against one in double"
-    "symbols    what the library exports, what it takes from outside, and the instructions of each path"
-    "instructions  instructions of one-row calls, against tests/instructions/counts.txt"
-    "abi        the binary interface is the one that tests/abi/ keeps, or more"
+    "headers    public headers compile as C99 and C++17 with gcc and clang; include rules of src/; rules of the tree; sentences, links"
+    "gcc        gcc, release: tests, command line, a transformer compared with one in double precision"
+    "symbols    exported functions, required functions, and the instructions of each path"
+    "instructions  instruction counts of one-row calls, compared with tests/instructions/counts.txt"
+    "abi        the binary interface is that of tests/abi/, or has more functions"
     "size       size of the shared library, stack use of a call"
-    "reduced    a build of norms, activations and RoPE without backward passes: tests, size"
-    "install    meson install: pkg-config, CMake's find_package, a ten-line program"
-    "shell      manual pages and completion: they say what the programs take"
+    "reduced    a build with norms, activations and RoPE, without backward passes: tests, size"
+    "install    meson install: pkg-config, find_package of CMake, a program of ten lines"
+    "shell      manual pages and completion match the options of the programs"
     "embedding  the commands of docs/howto/vendor-sources.md, smaller-builds.md and threads.md, unchanged"
-    "amalgamation  nrg.c and nrg.h: made, compiled with and without the right flags, the same bits: some families; --full: all"
-    "matrix     x86-64: norms compiled for eight CPUs, in three dialects, by gcc and clang; nrg.c with -flto; --full: -O0"
-    "consumers  a project that takes the library by CMake: find_package, FetchContent; as a meson subproject, with --full built; -O3, LTO"
-    "python     pip install into a fresh virtual environment, without a network; against NumPy in double precision; README, tutorial; mypy"
+    "amalgamation  nrg.c and nrg.h compile with and without the right flags and give the same bits: some families; --full: all"
+    "matrix     x86-64: norms compile for eight CPUs, in three dialects, with gcc and clang; nrg.c with -flto; --full: -O0"
+    "consumers  a project that uses the library: find_package, FetchContent, meson subproject; --full: builds it, -O3, LTO"
+    "python     pip install into a new virtual environment without a network; compared with NumPy in double precision; README, tutorial; mypy"
     "clang      clang, release: tests"
     "sanitize   address and undefined-behaviour sanitizers"
-    "memory     memory sanitizer: nothing is computed from what was never written: with --full"
-    "fuzz       the corpus of tests/fuzz, ten seconds of new .npy files and command lines; --full: five minutes, calls too, on all paths"
-    "valgrind   the cases of nrg check under valgrind, on the paths that it has: with --full"
-    "threads    thread sanitizer on the dispatch and on a pool's training step"
+    "memory     memory sanitizer: no result depends on unwritten memory: with --full"
+    "fuzz       the corpus of tests/fuzz, ten seconds of new .npy files and command lines; --full: five minutes, calls too, all paths"
+    "valgrind   the cases of nrg check under valgrind, on the paths that it supports: with --full"
+    "threads    thread sanitizer on the dispatch and on a training step of a thread pool"
     "nehalem    an x86 CPU without AVX, under qemu"
     "haswell    an x86 CPU with AVX2, under qemu"
     "neon       AArch64, under qemu"
-    "riscv64    RISC-V, a CPU without a path of its own, under qemu"
+    "riscv64    RISC-V, a CPU without a separate path, under qemu"
     "i686       32-bit x86, the portable path: tests, hashes: with --full"
-    "platforms  what clang says of the sources for MSVC's dialect, macOS and Android; what targets are refused: some files; --full: all"
-    "windows    Windows on x86-64, by mingw-w64, under wine: tests, hashes, DLL, nrg.c: with --full"
-    "avx512     the AVX-512 path where the CPU has none, emulated"
+    "platforms  clang checks the sources for MSVC's dialect, macOS and Android; unsupported targets fail; --full: all files"
+    "windows    Windows on x86-64, with mingw-w64 and wine: tests, hashes, DLL, nrg.c: with --full"
+    "avx512     the AVX-512 path, emulated if the CPU lacks it"
     "ggml       examples/ggml in Debian sid, which scripts/ggml.sh sets up: with --full, as root"
-    "release    scripts/release.sh: what it refuses, the same bytes twice; with --full one that is compiled and checked"
-    "report     the page of nrg-bench --report in a headless Chromium: with --full"
-    "site       the site of the documentation in a headless Chromium: with --full"
+    "release    scripts/release.sh: its errors, its files, the same bytes twice; --full: a release that is compiled and tested"
+    "report     the page of nrg-bench --report in headless Chromium: with --full"
     "coverage   lines and branches of src/ that tests reach"
 )
 

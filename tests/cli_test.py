@@ -14,6 +14,7 @@ import pty
 import re
 import resource
 import select
+import shlex
 import shutil
 import signal
 import subprocess
@@ -3968,6 +3969,53 @@ def help_and_version():
         for kind in kinds if command not in ("info", "check") else ():
             text = Run(*f"{command} {kind} --help".split()).out
             assert "named - is standard" in text and "exit status: 0 done; 1 an output cannot be written" in text, f"{command} {kind}"
+
+
+# inputs of the examples in the helps
+EXAMPLES = {
+    "": {}, "info": {}, "check": {}, "position": {}, "position sinusoidal": {},
+    "norm": {"x": (3, 16), "y": (3, 16), "w": (16,)}, "sandwich": {"x": (3, 16), "y": (3, 16), "w1": (16,), "w2": (16,)},
+    "channel-norm": {"x": (2, 64, 5), "w": (64,), "b": (64,)}, "glu": {"x": (3, 16)}, "quantize": {"x": (3, 64)}, "dequantize": {"p": "q8_0"},
+    "softmax": {"scores": (2, 3, 7, 7)}, "rope": {"q": (5, 2, 8)}, "qkv": {"q": (5, 4, 8), "k": (5, 2, 8)},
+    "position learned": {"x": (2, 7, 8), "table": (9, 8)}, "position embedding": {"ids": "ids", "table": (9, 8), "positions": (9, 8)},
+    "position rnn": {"w": (8, 8), "b": (8,), "p0": (8,)}, "position t5": {"beta": (32, 2)}, "position alibi": {"scores": (2, 7, 7)},
+    "position shaw": {"q": (2, 7, 8), "r": (5, 8)}, "position shift": {"x": (2, 7, 7)},
+}
+
+
+@test
+def examples_in_helps_run():
+    commands = [[word] for word in Run("help", "--words").out.split() if not word.startswith("-") and word != "help"]
+    kinds = [["position", word] for word in Run("help", "--words", "position").out.split() if not word.startswith("-")]
+    for words in ([], *commands, *kinds):
+        text = Run(*words, "--help").out
+        example = re.search(r"^example:.*\n((?:  .*\n)+)", text, re.M)
+        assert example, f"nrg {' '.join(words)} --help has no example"
+        for name, shape in EXAMPLES[" ".join(words)].items():
+            save(**{name: np.arange(5) % 3 if shape == "ids" else np.zeros((3, 68), "u1") if shape == "q8_0" else draw(*shape)})
+        for line in example[1].splitlines():
+            program, *arguments = shlex.split(line)
+            if program == "python3":
+                subprocess.run([sys.executable, *arguments], check=True)
+                continue
+            run = Run(*arguments)
+            assert program == "nrg" and run.status == 0 and not run.err, f"{line}: {run}"
+            for name in [argument for argument in arguments if argument.endswith(".npy")]:
+                np.load(name)
+
+
+@test
+def the_hint_converts_an_array():
+    x = np.arange(12.0).reshape(3, 4)
+    for array in (x, x.astype(">f4"), np.asfortranarray(x.astype("f4"))):
+        np.save("x.npy", array)
+        run = Run("norm", "x.npy", "--o", "o.npy")
+        one_line(run)
+        program, *arguments = shlex.split(run.err[run.err.index("python3 -c"):])
+        assert run.status == 2 and program == "python3", str(run)
+        subprocess.run([sys.executable, *arguments], check=True)
+        norm("new.npy", "--o", "o.npy")
+        assert np.load("o.npy").dtype == np.float32 and np.array_equal(np.load("new.npy"), array), run.err
 
 
 @test

@@ -1,10 +1,10 @@
-/* tools/commands.h: the commands. Each takes the arguments behind its name (ending with NULL) and returns the exit status.
+/* tools/commands.h: the commands. Each takes the arguments after its name (NULL ends them) and returns the exit status.
  *
  * SPDX-License-Identifier: MIT */
 #ifndef NRG_TOOLS_COMMANDS_H
 #define NRG_TOOLS_COMMANDS_H
 
-/* The command that the first argument names, or what there is instead. */
+/* Runs the command that the first argument names. */
 int nrg_command(char **arguments);
 
 int command_info(char **arguments);
@@ -19,9 +19,5 @@ int command_softmax(char **arguments);
 int command_rope(char **arguments);
 int command_qkv(char **arguments);
 int command_position(char **arguments);
-
-extern const char info_help[], check_help[], norm_help[], channel_norm_help[], glu_help[], sandwich_help[];
-extern const char quantize_help[], dequantize_help[];
-extern const char rope_help[], qkv_help[], position_help[], softmax_help[];
 
 #endif

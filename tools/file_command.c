@@ -239,6 +239,16 @@ static int run(file_call *call, output_set *set)
     return status == CLI_DONE ? arrays_write(call->out, names, command->outputs, set) : status;
 }
 
+static const char help_end[] =
+    "\n"
+    "'<f4' is float32 and '<f2' is float16. NumPy's default is float64: convert it with x.astype('<f4').\n"
+    "A file named - is standard input or output, for at most one file each. nrg writes all outputs or none:\n"
+    "it writes new files next to the targets and renames them at the end. So an output may replace an input,\n"
+    "but two outputs cannot be one file. nrg follows symbolic links and writes to no other device or pipe.\n"
+    "\n"
+    "exit status: 0 done; 1 an output cannot be written, or no memory; 2 wrong arguments, or an input that is\n"
+    "not a .npy file, is truncated, or has another dtype, order or shape\n";
+
 int file_command_run(const file_command *command, void *request, char **arguments)
 {
     enum { ISA_FROM_END = 2, HELP_FROM_END = 1 };
@@ -252,6 +262,7 @@ int file_command_run(const file_command *command, void *request, char **argument
     int status = cli_collect(arguments, command->options, command->operand, command->count - HELP_FROM_END, call.value);
     if (status == CLI_HELP_GIVEN) {
         fputs(command->help, stdout);
+        fputs(help_end, stdout);
         return CLI_DONE;
     }
     const char *isa = call.value[command->count - ISA_FROM_END];

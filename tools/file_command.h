@@ -15,7 +15,7 @@ enum { FILE_INPUTS = 9, FILE_OUTPUTS = OUTPUT_MAX, FILE_OPTIONS = 40 };
 typedef struct file_call file_call;
 
 typedef struct file_command {
-    const char *name, *help;
+    const char *name, *help;    /* --help prints a section on files and exit statuses after it */
     const cli_option *options;  /* inputs, then outputs, then all others, of which the last two are --isa and --help; no name */
     int inputs, outputs, count; /* of inputs and outputs, and of all */
     int operand;                /* which option an argument without one stands for */
@@ -84,16 +84,5 @@ int file_check_weights(file_call *call, int w, int b, size_t dim, int beside);
 int file_norm(const file_call *call, int norm, int eps, nrg_norm_spec *spec);
 
 npy_shape file_shape(int ndim, const size_t *dims);
-
-/* The end of a command's help. */
-#define FILE_HELP_STATUS                                                                                                         \
-    "\n"                                                                                                                         \
-    "exit status: 0 done; 1 an output cannot be written, or no memory; 2 refused: wrong arguments, or an\n"                      \
-    "input that is no .npy file, is broken or truncated, or has another dtype, order or shape\n"
-#define FILE_HELP_END                                                                                                            \
-    "\n"                                                                                                                         \
-    "A file named - is standard input or output, each for one file. Outputs appear complete, all or none:\n"                     \
-    "they are written beside their targets and renamed at the end. So an output may also be an input; two\n"                     \
-    "outputs may not be one file. A symbolic link is followed; another device or pipe is an error.\n" FILE_HELP_STATUS
 
 #endif

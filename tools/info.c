@@ -8,11 +8,15 @@
 #include "cli.h"
 #include "commands.h"
 
-const char info_help[] = "usage: nrg info\n"
-                         "\n"
-                         "Prints the version, the CPU features that count (the CPU has them and the operating system\n"
-                         "has switched them on), the paths, the families of functions and whether their backward\n"
-                         "passes are in this build, and which path runs and why.\n";
+static const char info_help[] =
+    "usage: nrg info\n"
+    "\n"
+    "Prints the version, the CPU features, the paths and the families of functions. A feature counts if\n"
+    "the CPU has it and the operating system has enabled it. For paths, families and backward passes it\n"
+    "prints whether this build contains them. The last line names the active path and the reason.\n"
+    "\n"
+    "example:\n"
+    "  nrg info\n";
 
 static const char *yes_no(int yes) { return yes ? "yes" : "no"; }
 

@@ -20,35 +20,34 @@
 static const struct {
     const char *name;
     int (*run)(char **arguments);
-    const char *help;
 } commands[] = {
-    {"info", command_info, info_help},
-    {"check", command_check, check_help},
+    {"info", command_info},
+    {"check", command_check},
 #ifndef NRG_NO_NORM
-    {"norm", command_norm, norm_help},
-    {"sandwich", command_sandwich, sandwich_help},
+    {"norm", command_norm},
+    {"sandwich", command_sandwich},
 #endif
 #ifndef NRG_NO_CHANNEL_NORM
-    {"channel-norm", command_channel_norm, channel_norm_help},
+    {"channel-norm", command_channel_norm},
 #endif
 #ifndef NRG_NO_ACTIVATION
-    {"glu", command_glu, glu_help},
+    {"glu", command_glu},
 #endif
 #ifndef NRG_NO_QUANTIZE
-    {"quantize", command_quantize, quantize_help},
-    {"dequantize", command_dequantize, dequantize_help},
+    {"quantize", command_quantize},
+    {"dequantize", command_dequantize},
 #endif
 #ifndef NRG_NO_SOFTMAX
-    {"softmax", command_softmax, softmax_help},
+    {"softmax", command_softmax},
 #endif
 #ifndef NRG_NO_ROPE
-    {"rope", command_rope, rope_help},
+    {"rope", command_rope},
 #ifndef NRG_NO_NORM
-    {"qkv", command_qkv, qkv_help},
+    {"qkv", command_qkv},
 #endif
 #endif
 #if HAS_POSITIONS
-    {"position", command_position, position_help},
+    {"position", command_position},
 #endif
 };
 
@@ -56,11 +55,11 @@ enum { COMMANDS = sizeof commands / sizeof commands[0] };
 
 static const char usage[] = "usage: nrg COMMAND [OPTION]...\n"
                             "\n"
-                            "  nrg info           what this CPU has, which paths there are, which one runs and why\n"
-                            "  nrg check          does every path of this CPU give the bits of the scalar one?\n"
+                            "  nrg info           CPU features, paths, the active path and the reason\n"
+                            "  nrg check          compare every path of this CPU with the scalar path, bit by bit\n"
 #ifndef NRG_NO_NORM
                             "  nrg norm           normalize the rows of a NumPy .npy file\n"
-                            "  nrg sandwich       norm, residual and norm of the rows of .npy files\n"
+                            "  nrg sandwich       norm, residual and norm for the rows of .npy files\n"
 #endif
 #ifndef NRG_NO_CHANNEL_NORM
                             "  nrg channel-norm   batch, group, instance or layer norm of a .npy file with channels\n"
@@ -69,16 +68,16 @@ static const char usage[] = "usage: nrg COMMAND [OPTION]...\n"
                             "  nrg glu            gated linear units (SwiGLU, GEGLU) of .npy files\n"
 #endif
 #ifndef NRG_NO_QUANTIZE
-                            "  nrg quantize       rows of a .npy file as bytes with scales: q8_0, q8_K, int8\n"
-                            "  nrg dequantize     and back\n"
+                            "  nrg quantize       convert rows of a .npy file to bytes with scales: q8_0, q8_K, int8\n"
+                            "  nrg dequantize     convert them back\n"
 #endif
 #ifndef NRG_NO_SOFTMAX
                             "  nrg softmax        softmax of the scores or logits of a .npy file\n"
 #endif
 #ifndef NRG_NO_ROPE
-                            "  nrg rope           rotary position embedding of a .npy file, or the table of its angles\n"
+                            "  nrg rope           rotary position embedding of a .npy file, or its table of angles\n"
 #ifndef NRG_NO_NORM
-                            "  nrg qkv            heads of q, k and v: norm, rotation, slots of a cache; .npy files\n"
+                            "  nrg qkv            norm, rotation and cache slots for the heads of q, k and v in .npy files\n"
 #endif
 #endif
 #if HAS_POSITIONS
@@ -87,12 +86,18 @@ static const char usage[] = "usage: nrg COMMAND [OPTION]...\n"
                             "\n"
                             "  nrg COMMAND --help, nrg --version\n"
                             "\n"
-                            "The environment variable NRG_ISA (scalar, avx2, avx512, neon, generic) picks the path.\n"
-                            "Work of more than a second shows on stderr where that is a terminal; elsewhere a line tells of it\n"
-                            "after 10 seconds, 20, 40 and so on.\n"
+#ifndef NRG_NO_NORM
+                            "example: make an array with NumPy, and normalize its rows\n"
+                            "  python3 -c \"from numpy import *; save('x.npy', random.rand(8, 4096).astype('<f4'))\"\n"
+                            "  nrg norm x.npy --o o.npy\n"
                             "\n"
-                            "exit status: 0 done; 1 a check failed, an output cannot be written, or no memory; 2 refused:\n"
-                            "wrong arguments or a wrong input, nothing was done\n";
+#endif
+                            "The environment variable NRG_ISA (scalar, avx2, avx512, neon, generic) selects the path.\n"
+                            "Commands that take more than a second show their progress on a terminal. Otherwise they print\n"
+                            "a line to stderr after 10 seconds, 20, 40 and so on.\n"
+                            "\n"
+                            "exit status: 0 done; 1 a check failed, an output cannot be written, or no memory; 2 wrong\n"
+                            "arguments or a wrong input, and nothing was written\n";
 
 static int find_command(const char *name)
 {
@@ -146,8 +151,8 @@ static int help(char **arguments)
         complain("help: expected one command, got '%s' and '%s'", arguments[0], arguments[1]);
         return CLI_REFUSED;
     }
-    fputs(commands[found].help, stdout);
-    return CLI_DONE;
+    char option[] = "--help", *only_help[] = {option, NULL};
+    return commands[found].run(only_help);
 }
 
 int nrg_command(char **arguments)

@@ -9,19 +9,24 @@
 #include "../commands.h"
 #include "../suggest.h"
 
-const char position_help[] =
+static const char position_help[] =
     "usage: nrg position KIND [OPTION]...\n"
     "\n"
-    "Positional encodings for NumPy .npy files. Rotations are another command: nrg rope.\n"
+    "Positional encodings for NumPy .npy files. For rotations use nrg rope.\n"
     "\n"
+#ifndef NRG_NO_ROPE
+    "example: the table for 512 positions of 768 elements\n"
+    "  nrg position sinusoidal --rows 512 --dim 768 --o table.npy\n"
+    "\n"
+#endif
     "absolute\n"
 #ifndef NRG_NO_ROPE
-    "  sinusoidal   the table of sines and cosines, or x plus it\n"
+    "  sinusoidal   the table of sines and cosines, or x plus the table\n"
 #endif
 #ifndef NRG_NO_EMBED
-    "  learned      x plus rows of a table, or the rows alone; backward: the gradient of the table\n"
+    "  learned      x plus rows of a table, or only the rows; backward: the gradient of the table\n"
 #ifndef NRG_NO_NORM
-    "  embedding    tokens + positions + types, and the norm after it\n"
+    "  embedding    tokens + positions + types, then a norm\n"
 #endif
 #endif
 #ifndef NRG_NO_RECURRENT
@@ -30,16 +35,16 @@ const char position_help[] =
     "relative\n"
 #ifndef NRG_NO_SCORE_BIAS
     "  t5           bias of attention scores by buckets of distances; backward: the gradient of its table\n"
-    "  alibi        slopes, or the bias of attention scores they make\n"
+    "  alibi        bias of attention scores by slopes, or only the slopes\n"
 #endif
 #ifndef NRG_NO_RELATIVE
-    "  shaw         attention's terms of clipped relative positions: scores of queries, or sums of values\n"
-    "  shift        scores of distances moved to their keys: Transformer-XL, XLNet; and back\n"
+    "  shaw         terms of clipped relative positions in attention, for scores or for values\n"
+    "  shift        moves scores of distances to their keys: Transformer-XL, XLNet; backward: back\n"
 #endif
     "\n"
     "  nrg position KIND --help\n"
     "\n"
-    "exit status: 0 done; 1 an output cannot be written, or no memory; 2 refused\n";
+    "exit status: 0 done; 1 an output cannot be written, or no memory; 2 wrong arguments or a wrong input\n";
 
 static const struct {
     const char *name;

@@ -22,8 +22,7 @@ int position_rnn(char **arguments);
 #define POSITION_HELP_END                                                                                                        \
     "  --isa NAME             scalar, avx2, avx512, neon or generic; default: see nrg info\n"                                    \
     "\n"                                                                                                                         \
-    "Files are NumPy's, '<f4' or '<f2', positions and ids '<i4' or '<i8', in C order; a file named - is standard\n"              \
-    "input or output, each for one file. Outputs appear complete or not at all, and may replace an input.\n" FILE_HELP_STATUS
+    "Positions and ids are '<i4' or '<i8', all other files '<f4' or '<f2', in C order.\n"
 
 /* A tensor whose last axes are rows and columns, or heads, rows and columns; what stands before them is a batch. */
 typedef struct position_shape {

@@ -14,10 +14,15 @@ static const char help[] =
     "       nrg position alibi (--heads H | --slopes F.npy) --queries Q --keys K [OPTION]... --o O.npy\n"
     "       nrg position alibi --scores S.npy [--slopes F.npy] [OPTION]... --o O.npy\n"
     "\n"
-    "The bias of query i and key j is -slope[head] * |j - i|, slope[h] = 2^(-max_bias * (h + 1) / heads) where heads is\n"
-    "a power of two, and as in the paper's code where it is not.\n"
-    "\n" BIAS_HELP "                         without scores, queries and keys: the slopes, '<f4', of shape (heads,)\n"
-    "  --heads H              without scores and slopes\n"
+    "Adds the bias of ALiBi to attention scores, or writes the bias or its slopes. The bias of query i and key j\n"
+    "is -slope[head] * |j - i|. If heads is a power of two, slope[h] = 2^(-max_bias * (h + 1) / heads);\n"
+    "otherwise the slopes are those of the paper's code.\n"
+    "\n"
+    "example: add the bias to scores, with a causal mask\n"
+    "  nrg position alibi --scores scores.npy --causal --o o.npy\n"
+    "\n" BIAS_HELP
+    "  --heads H              number of heads, without scores and slopes. Without --queries and --keys, the result is the\n"
+    "                         slopes, '<f4', of shape (heads,)\n"
     "  --max-bias B           default 8\n"
     "  --slopes FILE          other slopes, '<f4', of shape (heads,)\n" POSITION_HELP_END;
 

@@ -21,11 +21,11 @@ enum { BIAS_QUERIES = BIAS_INPUTS + BIAS_OUTPUTS, BIAS_KEYS, BIAS_FIRST_POSITION
 #define BIAS_HELP                                                                                                                \
     "  --scores FILE          of shape (heads, queries, keys) or (..., heads, queries, keys): o = scores * scale + bias,\n"      \
     "                         rounded once, with their shape and dtype\n"                                                        \
-    "  --queries Q, --keys K  without scores: the bias alone, '<f4', of shape (heads, Q, K)\n"                                   \
+    "  --queries Q, --keys K  without scores: writes only the bias, '<f4', of shape (heads, Q, K)\n"                             \
     "  -o, --o FILE           the result (required)\n"                                                                           \
-    "  --scale S              of the scores, default 1\n"                                                                        \
-    "  --first-position N     of the queries, where that of the first key is 0; default: keys - queries\n"                       \
-    "  --causal               the bias of keys after their query is -infinity\n"
+    "  --scale S              multiplies the scores; default 1\n"                                                                \
+    "  --first-position N     position of the first query, if the first key is at 0; default: keys - queries\n"                  \
+    "  --causal               the bias of keys after the query is -infinity\n"
 
 typedef struct bias_request {
     nrg_score_bias_spec spec;

@@ -14,17 +14,23 @@ static const char help[] =
     "       nrg position learned --table P.npy --positions IDS.npy [OPTION]... --o O.npy\n"
     "       nrg position learned --backward DO.npy --rows N [OPTION]... --o DP.npy\n"
     "\n"
-    "  o = x + scale * table[position of each token], every product and sum rounded once\n"
+    "Adds rows of a table to x, or writes only these rows. Every product and sum is rounded once:\n"
+    "\n"
+    "  o = x + scale * table[position of each token]\n"
+    "\n"
+    "example: add the rows 0, 1, 2, ... of a table to the tokens of x\n"
+    "  nrg position learned x.npy --table table.npy --o o.npy\n"
     "\n"
     "  X.npy, -x, --x FILE    of shape (..., tokens, dim)\n"
     "  --table FILE           of shape (rows, dim), with the dtype of x or '<f4'\n"
-    "  --positions FILE       rows of the table, of shape (tokens,) or x.shape[:-1]; otherwise K, K + 1, ...\n"
+    "  --positions FILE       rows of the table, of shape (tokens,) or x.shape[:-1]; without it K, K + 1, ...\n"
     "  --first K              default 0\n"
     "  --scale S              default 1\n"
     "  -o, --o FILE           the result, with the shape and dtype of x; without x the rows, with the dtype of the\n"
     "                         table, of shape positions.shape + (dim,) (required)\n"
-    "  --backward             x is the gradient of o; the result is that of the table, '<f4', of shape (rows, dim)\n"
-    "  --rows N               of the table, with --backward\n" POSITION_HELP_END;
+    "  --backward             x is the gradient of o; the result is the gradient of the table, '<f4', of shape\n"
+    "                         (rows, dim)\n"
+    "  --rows N               with --backward: rows of the table\n" POSITION_HELP_END;
 
 enum { IN_X, IN_TABLE, IN_POSITIONS, INPUTS };
 enum { OUT_O, OUTPUTS };

@@ -11,16 +11,21 @@ static const char help[] =
     "usage: nrg position rnn --w W.npy [--b B.npy] --p0 P0.npy --positions N [OPTION]... --o P.npy\n"
     "       nrg position rnn --backward --w W.npy --p0 P0.npy --p P.npy --dp DP.npy [--dw|--db|--dp0 FILE]...\n"
     "\n"
-    "  p_k = tanh(W p_(k-1) + b), k = 1 ... n: the encodings of n positions\n"
+    "Computes a chain of vectors, the encodings of n positions:\n"
     "\n"
-    "  --w FILE               of shape (dim, dim); W and b in '<f4' or p's dtype\n"
-    "  --b FILE               of shape (dim,); none: 0\n"
-    "  --p0 FILE              of shape (dim,), or (chains, dim): its dtype is p's\n"
+    "  p_k = tanh(W p_(k-1) + b), k = 1 ... n\n"
+    "\n"
+    "example: the encodings of 100 positions\n"
+    "  nrg position rnn --w w.npy --b b.npy --p0 p0.npy --positions 100 --o p.npy\n"
+    "\n"
+    "  --w FILE               of shape (dim, dim); W and b have the dtype of p or '<f4'\n"
+    "  --b FILE               of shape (dim,); default 0\n"
+    "  --p0 FILE              of shape (dim,) or (chains, dim); p has its dtype\n"
     "  --positions N          n\n"
     "  -o, --o FILE           p, of shape (n, dim) or (chains, n, dim)\n"
-    "  --backward             from p as it was written, and its gradient of the same shape and dtype\n"
-    "  --p, --dp FILE         these two\n"
-    "  --dw, --db, --dp0 FILE gradients, '<f4', with the shapes of w, b and p0: one at least\n" POSITION_HELP_END;
+    "  --backward             compute gradients, from p and its gradient\n"
+    "  --p, --dp FILE         p of the forward pass, and its gradient with the same shape and dtype\n"
+    "  --dw, --db, --dp0 FILE gradients, '<f4', with the shapes of w, b and p0; at least one\n" POSITION_HELP_END;
 
 enum { IN_P0, IN_W, IN_B, IN_P, IN_DP, INPUTS };
 enum { OUT_O, OUT_DW, OUT_DB, OUT_DP0, OUTPUTS };

@@ -11,21 +11,26 @@ static const char help[] =
     "usage: nrg position shaw Q.npy --table R.npy --keys K [OPTION]... --o SCORES.npy\n"
     "       nrg position shaw --values A.npy --table R.npy [OPTION]... --o O.npy\n"
     "\n"
+    "Computes the terms of clipped relative positions in attention, for scores or for values:\n"
+    "\n"
     "  scores[i, j] = q[i] . R[class(i, j)],   o[i] = sum over j of a[i, j] * R[class(i, j)]\n"
     "  class(i, j) = clip(first_position + i - j, p_min, p_max) - p_min\n"
     "\n"
+    "example: scores of queries and 16 keys\n"
+    "  nrg position shaw q.npy --table r.npy --keys 16 --o scores.npy\n"
+    "\n"
     "  Q.npy, --q FILE        of shape (..., heads, queries, dim)\n"
-    "  --values FILE          weights instead: of shape (..., heads, queries, keys)\n"
+    "  --values FILE          weights instead of q, of shape (..., heads, queries, keys)\n"
     "  --table FILE           R, of shape (classes, dim) or (heads, classes, dim), with their dtype or '<f4'\n"
-    "  --add FILE             of the result's shape and dtype: is added to it\n"
+    "  --add FILE             added to the result, with its shape and dtype\n"
     "  -o, --o FILE           of shape (..., heads, queries, keys) or (..., heads, queries, dim), with the dtype of q\n"
     "                         or the weights (required)\n"
-    "  --keys K               with q\n"
-    "  --first-position N     of the queries, where that of the first key is 0; default: keys - queries\n"
-    "  --p-min P              least distance, default -(classes - 1)/2; p_max is p_min + classes - 1\n"
+    "  --keys K               number of keys, with q\n"
+    "  --first-position N     position of the first query, if the first key is at 0; default: keys - queries\n"
+    "  --p-min P              smallest distance; default -(classes - 1)/2; p_max is p_min + classes - 1\n"
     "\n"
-    "Either is the other's gradient: that of q comes from the gradient of the scores as o does from the "
-    "weights.\n" POSITION_HELP_END;
+    "Each is the gradient of the other: the gradient of q follows from the gradient of the scores as o does\n"
+    "from the weights.\n" POSITION_HELP_END;
 
 enum { IN_Q, IN_VALUES, IN_TABLE, IN_ADD, INPUTS };
 enum { OUT_O, OUTPUTS };

@@ -11,17 +11,23 @@ static const char help[] =
     "usage: nrg position shift X.npy [OPTION]... --o SCORES.npy\n"
     "       nrg position shift --backward DSCORES.npy [OPTION]... --o DX.npy\n"
     "\n"
-    "  scores[i, j] = x[i, j - i + shift], 0 where x has no such column\n"
+    "Moves scores of distances to the keys at these distances. It computes 0 where x has no such column:\n"
+    "\n"
+    "  scores[i, j] = x[i, j - i + shift]\n"
+    "\n"
+    "example: the relative shift of Transformer-XL\n"
+    "  nrg position shift x.npy --o scores.npy\n"
     "\n"
     "  X.npy, -x, --x FILE    of shape (..., heads, queries, rel): a column for each distance, in descending order\n"
     "  -o, --o FILE           of shape (..., heads, queries, keys), with the dtype of x (required)\n"
-    "  --add FILE             of the result's shape and dtype: is added to it\n"
+    "  --add FILE             added to the result, with its shape and dtype\n"
     "  --kind KIND            transformer-xl (default): shift = queries - 1, rel = keys\n"
     "                         xlnet: shift = queries, rel = queries + keys\n"
     "  --shift S              another shift\n"
-    "  --keys K               default: as the kind has it\n"
-    "  --backward             x is the gradient of the scores; the result that of x, of shape (..., heads, queries, rel)\n"
-    "  --rel R                its columns; default: as the kind has it\n" POSITION_HELP_END;
+    "  --keys K               number of keys; default: from the kind\n"
+    "  --backward             x is the gradient of the scores; the result is the gradient of x, of shape\n"
+    "                         (..., heads, queries, rel)\n"
+    "  --rel R                with --backward: columns of x; default: from the kind\n" POSITION_HELP_END;
 
 enum { IN_X, IN_ADD, INPUTS };
 enum { OUT_O, OUTPUTS };

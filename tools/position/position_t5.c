@@ -15,13 +15,17 @@ static const char help[] =
     "       nrg position t5 --backward --scores DO.npy [OPTION]... --o DBETA.npy\n"
     "       nrg position t5 --list [OPTION]...\n"
     "\n"
-    "The bias of query i and key j is beta[bucket of j - i, head]. --list prints which distances each bucket has.\n"
+    "Adds the relative bias of T5 to attention scores. The bias of query i and key j is\n"
+    "beta[bucket of j - i, head]. --list prints the distances of each bucket.\n"
+    "\n"
+    "example: the bias of 16 queries and 16 keys\n"
+    "  nrg position t5 beta.npy --queries 16 --keys 16 --o bias.npy\n"
     "\n"
     "  BETA.npy, --table FILE of shape (buckets, heads), '<f4' or '<f2'\n" BIAS_HELP
-    "  --one-sided            keys after the query have the bucket of distance 0, and no buckets of their own\n"
-    "  --max-distance N       from here on all are in the last bucket; default 128\n"
-    "  --backward             the scores are the gradient of o; the result is that of beta, '<f4'\n"
-    "  --buckets N            of --backward and --list, default 32; otherwise beta says it\n" POSITION_HELP_END;
+    "  --one-sided            keys after the query have the bucket of distance 0, and no other buckets\n"
+    "  --max-distance N       larger distances are in the last bucket; default 128\n"
+    "  --backward             the scores are the gradient of o; the result is the gradient of beta, '<f4'\n"
+    "  --buckets N            for --backward and --list; default 32. Otherwise the number of rows of beta\n" POSITION_HELP_END;
 
 enum { OPT_ONE_SIDED = BIAS_NEXT, OPT_MAX_DISTANCE, OPT_BACKWARD, OPT_BUCKETS, OPT_LIST, OPT_ISA, OPT_HELP, OPTIONS };
 

@@ -10,10 +10,10 @@
 
 #define FORMATS_HELP                                                                                                             \
     "  --format F             q8_0, q8_0_4x4, q8_0_4x8, q8_0_8x4, q8_0_8x8, q8_K, q8_K_4x4, q8_K_4x8,\n"                         \
-    "                         q8_K_8x4, q8_K_8x8 (4 and 8 rows together, in chunks of 4 and 8), int8 (a\n"                       \
-    "                         scale a row), int8_32, int8_64 or int8_128 (a scale for so many elements)\n"
+    "                         q8_K_8x4, q8_K_8x8 (4 or 8 rows interleaved, in chunks of 4 or 8), int8 (one\n"                    \
+    "                         scale a row), int8_32, int8_64 or int8_128 (one scale for 32, 64 or 128)\n"
 
-/* Of a command whose result may be bytes. */
+/* The options of a command whose result may be bytes. */
 typedef struct format_options {
     int q, scales, o;           /* outputs */
     int format, away, backward; /* options */

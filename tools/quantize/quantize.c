@@ -11,32 +11,37 @@
 #include "../npy/arrays.h"
 #include "formats.h"
 
-const char quantize_help[] =
+static const char quantize_help[] =
     "usage: nrg quantize --format F X.npy --packed P.npy [OPTION]...\n"
     "       nrg quantize --format int8 X.npy --packed P.npy --scales S.npy [OPTION]...\n"
     "\n"
-    "Rows as bytes with scales, as ggml's integer matrix products take them: nrg/quantize.h.\n"
+    "Converts rows to bytes with scales, in the formats of ggml's integer matrix products (nrg/quantize.h).\n"
+    "\n"
+    "example: blocks of 32 elements with one scale each\n"
+    "  nrg quantize --format q8_0 x.npy --packed p.npy\n"
     "\n"
     "files, in C order\n"
-    "  X.npy, -x, --x FILE    rows along the last axis, '<f4' or '<f2'\n"
-    "  -p, --packed FILE      blocks, '|u1': the bytes of a row along the last axis, of 4 or 8 rows\n"
-    "                         where so many lie together; of int8 '|i1', in the shape of X\n"
-    "  --scales FILE          of int8: '<f4', the scales of a row along the last axis\n"
-    "what is done\n" FORMATS_HELP "  --away                 ties are rounded away from zero; default: to even\n"
-    "  --isa NAME             scalar, avx2, avx512, neon or generic; default: see nrg info\n" FILE_HELP_END;
+    "  X.npy, -x, --x FILE    x, '<f4' or '<f2'; the last axis is a row\n"
+    "  -p, --packed FILE      blocks, '|u1': the last axis has the bytes of a row, or of 4 or 8 rows that\n"
+    "                         the format interleaves; int8 formats: '|i1', with the shape of X\n"
+    "  --scales FILE          for int8 formats: '<f4'; the last axis has the scales of a row\n"
+    "options\n" FORMATS_HELP "  --away                 round ties away from zero; default: to even\n"
+    "  --isa NAME             scalar, avx2, avx512, neon or generic; default: see nrg info\n";
 
-const char dequantize_help[] =
-    "usage: nrg dequantize --format F P.npy --o O.npy [OPTION]...\n"
-    "       nrg dequantize --format int8 P.npy --scales S.npy --o O.npy [OPTION]...\n"
-    "\n"
-    "The numbers that nrg quantize has made bytes of.\n"
-    "\n"
-    "files, in C order\n"
-    "  P.npy, -p, --packed F  as nrg quantize writes them\n"
-    "  --scales FILE          of int8\n"
-    "  -o, --o FILE           rows along the last axis\n"
-    "what is done\n" FORMATS_HELP "  --dtype D              of O: f4 (default) or f2\n"
-    "  --isa NAME             scalar, avx2, avx512, neon or generic; default: see nrg info\n" FILE_HELP_END;
+static const char dequantize_help[] = "usage: nrg dequantize --format F P.npy --o O.npy [OPTION]...\n"
+                                      "       nrg dequantize --format int8 P.npy --scales S.npy --o O.npy [OPTION]...\n"
+                                      "\n"
+                                      "Converts the bytes of nrg quantize back to numbers.\n"
+                                      "\n"
+                                      "example:\n"
+                                      "  nrg dequantize --format q8_0 p.npy --o o.npy\n"
+                                      "\n"
+                                      "files, in C order\n"
+                                      "  P.npy, -p, --packed F  bytes that nrg quantize has written\n"
+                                      "  --scales FILE          their scales, for int8 formats\n"
+                                      "  -o, --o FILE           the result; the last axis is a row\n"
+                                      "options\n" FORMATS_HELP "  --dtype D              dtype of O: f4 (default) or f2\n"
+                                      "  --isa NAME             scalar, avx2, avx512, neon or generic; default: see nrg info\n";
 
 static int check_needed(const file_call *call, const int *needed, int count)
 {

@@ -10,28 +10,31 @@
 #include "../library.h"
 #include "../npy/arrays.h"
 
-const char softmax_help[] =
+static const char softmax_help[] =
     "usage: nrg softmax [OPTION]... X.npy --o O.npy\n"
     "       nrg softmax --backward --do DO.npy [OPTION]... O.npy --dx DX.npy\n"
     "\n"
-    "Softmax of the last axis, the keys. The axis before it are queries, then heads, and all before\n"
-    "those are samples.\n"
+    "Computes the softmax of the last axis, the keys. The axis before it counts queries, the one before\n"
+    "that heads. All other axes count samples.\n"
+    "\n"
+    "example: attention scores of heads of 64 elements, scaled by 1/sqrt(64), with a causal mask\n"
+    "  nrg softmax --scale 0.125 --causal scores.npy --o p.npy\n"
     "\n"
     "files, '<f4' or '<f2', in C order\n"
     "  X.npy, -x, --x FILE    scores; with --backward, the result of the forward pass\n"
-    "  --mask FILE            added to all heads: queries x keys\n"
+    "  --mask FILE            queries x keys, added to the scores of all heads\n"
     "  -o, --o FILE           the result, with the shape of X\n"
-    "  --do FILE              the gradient of o (--backward)\n"
-    "  --dx FILE              that of x\n"
-    "what is done\n"
+    "  --do FILE              with --backward: the gradient of o\n"
+    "  --dx FILE              with --backward: the gradient of x\n"
+    "options\n"
     "  --log                  log-softmax\n"
-    "  --scale S              of the scores, default 1\n"
-    "  --cap C                soft capping: C * tanh(x * S / C); default: none\n"
-    "  --causal               key j for query i: j <= i + the first position\n"
-    "  --window W             and j > i + the first position - W; default: none\n"
+    "  --scale S              multiplies the scores; default 1\n"
+    "  --cap C                soft cap: C * tanh(x * S / C); default: none\n"
+    "  --causal               query i sees key j only if j <= i + first position\n"
+    "  --window W             and only if j > i + first position - W; default: no limit\n"
     "  --first-position N     position of the first query; default: keys - queries\n"
-    "  --backward             the gradient; without a cap\n"
-    "  --isa NAME             scalar, avx2, avx512, neon or generic; default: see nrg info\n" FILE_HELP_END;
+    "  --backward             compute the gradient; not with --mask or --cap\n"
+    "  --isa NAME             scalar, avx2, avx512, neon or generic; default: see nrg info\n";
 
 enum { IN_X, IN_MASK, IN_D_O, INPUTS };
 enum { OUT_O, OUT_DX, OUTPUTS };
