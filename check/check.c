@@ -1,7 +1,7 @@
-/* nrg check: does every path give the bits of the scalar one?
+/* nrg check: compares every path with the scalar path, bit by bit.
  *
- * A case's operands lie in one block of memory. The scalar path works on one copy of it, a path on another; then both blocks have
- * to be the same, inputs and gaps included. Any NaN equals any NaN.
+ * The operands of a case are in one block of memory. The scalar path works on one copy of it, the path under test on another. Then
+ * both blocks must be equal, inputs and gaps included. Any NaN equals any NaN.
  *
  * SPDX-License-Identifier: MIT */
 #include <signal.h>
@@ -289,9 +289,10 @@ static void print_path(nrg_isa isa, const tally *path)
         for (uint64_t i = 0; i < COMPLAINTS && i < path->failed; i++)
             printf("        %s\n", path->complaints[i]);
     } else if (isa == NRG_ISA_SCALAR) {
-        printf("pass: %llu cases split, fused or with saved statistics: the same bits\n", (unsigned long long)path->cases);
+        printf("pass: %llu cases in shares, fused or with saved statistics, all bit-identical\n",
+               (unsigned long long)path->cases);
     } else {
-        printf("pass: %llu cases, every bit is scalar's\n", (unsigned long long)path->cases);
+        printf("pass: %llu cases, all bit-identical to scalar\n", (unsigned long long)path->cases);
     }
 }
 
@@ -318,14 +319,14 @@ static int report(int only, const sweep_result *result)
     int passed = 0, failed = 0, skipped = 0, others = 0;
     if (nrg_fp_environment() != 0)
         printf("floating point: %s\n", nrg_fp_environment_string(nrg_fp_environment()));
-    printf("%llu cases, %llu MB of operands; digest of scalar's results %016llx\n", (unsigned long long)result->cases,
+    printf("%llu cases, %llu MB of operands; digest of the scalar results %016llx\n", (unsigned long long)result->cases,
            (unsigned long long)(result->bytes / 1000000), (unsigned long long)result->digest);
     print_kernels(result);
     for (int i = 0; i < NRG_ISA_COUNT; i++) {
         nrg_isa isa = (nrg_isa)i;
-        const char *why = only >= 0 && i != only    ? "another path was asked for"
+        const char *why = only >= 0 && i != only    ? "not selected by --isa"
                           : !nrg_isa_built(isa)     ? "not in this build"
-                          : !nrg_isa_supported(isa) ? "this CPU or its operating system cannot run it (nrg info)"
+                          : !nrg_isa_supported(isa) ? "this CPU or its operating system does not support it (nrg info)"
                                                     : NULL;
         if (why) {
             printf("%-7s SKIP: %s\n", nrg_isa_name(isa), why);
@@ -338,7 +339,7 @@ static int report(int only, const sweep_result *result)
         failed += result->paths[i].failed != 0;
     }
     if (!others && only < 0)
-        printf("no path but scalar runs here: there was nothing to compare it with\n");
+        printf("only the scalar path runs here: nothing to compare it with\n");
     printf("%d passed, %d failed, %d skipped\n", passed, failed, skipped);
     return failed ? CLI_FAILED : CLI_DONE;
 }
