@@ -20,7 +20,7 @@ void bench_print_help(void)
         "  nrg-bench [--benchmark_...]   all cases, through Google Benchmark; Time is the median of interleaved batches;\n"
         "                                --benchmark_min_time=<seconds> is the time for a case (0.3)\n"
         "\n"
-        "Example: RMSNorm of rows of 4096 elements on the best path of this CPU:\n"
+        "Example: RMSNorm of 1 and 512 rows of 4096 elements, on every path of this CPU:\n"
         "  nrg-bench --table --kernel norm_forward --op rms --shape 1x4096,512x4096\n"
         "\n"
         "Tables:\n"
