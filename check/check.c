@@ -1,7 +1,7 @@
 /* nrg check: compares every path with the scalar path, bit by bit.
  *
- * The operands of a case are in one block of memory. The scalar path works on one copy of it, the path under test on another. Then
- * both blocks must be equal, inputs and gaps included. Any NaN equals any NaN.
+ * The operands of a case are in one block of memory. The scalar path works on one copy of it, the path under test on another.
+ * Then both blocks must be equal, inputs and gaps included. Any NaN equals any NaN.
  *
  * SPDX-License-Identifier: MIT */
 #include <signal.h>
