@@ -56,7 +56,7 @@ extern "C" {
  *
  * Zero. 0 means 0. A call returns an error if 0 makes no sense in a field. If a count is 0, the tensor is empty: the call
  * validates its arguments and does nothing else. Exceptions: a stride of 0 is dense, NULL omits an operand, and NRG_DTYPE_SAME
- * is the call's dtype. "No limit" is the largest value: FLT_MAX, INFINITY or SIZE_MAX, which constructors set.
+ * is the call's dtype. "No limit" is the largest value, FLT_MAX or SIZE_MAX, which constructors set.
  *
  * Data types. The dtype is a parameter of each constructor whose struct has void pointers.
  *

@@ -82,7 +82,7 @@
 #ifndef NRG_CHANNEL_NORM_H
 #define NRG_CHANNEL_NORM_H
 
-#include "norm.h"
+#include "activation.h"
 
 #ifdef __cplusplus
 extern "C" {

@@ -130,7 +130,7 @@ static inline nrg_glu_args nrg_glu_args_halves(nrg_activation g, nrg_dtype dtype
                                                int swapped, void *o)
 {
     const size_t half = dim * nrg_dtype_size(dtype);
-    const char *first = (const char *)x, *second = x == NRG_UNALLOCATED ? first : first + half;
+    const char *first = (const char *)x, *second = !x || x == NRG_UNALLOCATED ? first : first + half;
     nrg_glu_args args = nrg_glu_args_init(g, dtype, rows, dim, swapped ? second : first, swapped ? first : second, o);
     args.a_stride[0] = args.b_stride[0] = 2 * half;
     return args;

@@ -16,7 +16,7 @@
  *
  * The steps, in this order:
  * - scale: multiplies each score.
- * - cap: soft cap, applied before biases and mask: cap(v) = cap · tanh(v/cap). INFINITY disables it. ggml's flash_attn_ext and
+ * - cap: soft cap, applied before biases and mask: cap(v) = cap · tanh(v/cap). FLT_MAX disables it. ggml's flash_attn_ext and
  *   Gemma 2 have it.
  * - diagonals: biases by distance, such as those of T5 or ALiBi, as a table of nrg/score_bias.h.
  * - slopes: one factor of the mask per head; NULL is 1. ggml's soft_max_ext with max_bias has them, with distances in its mask.
@@ -47,7 +47,7 @@
 #ifndef NRG_SOFTMAX_H
 #define NRG_SOFTMAX_H
 
-#include <math.h>
+#include <float.h>
 
 #include "score_bias.h"
 
@@ -75,7 +75,7 @@ typedef struct nrg_softmax_args {
     nrg_head_strides mask_strides;
     uint32_t mask_repeat;   /* nrg_repeat bits of mask: rows are queries, rows2 are heads, rows3 are batches */
     float scale;            /* multiplies x. Default: 1. */
-    float cap;              /* soft cap, above 0; INFINITY disables it. Default: INFINITY. */
+    float cap;              /* soft cap, above 0; FLT_MAX and INFINITY disable it. Default: FLT_MAX. */
     int causal;             /* not 0: keys after the query's own position are hidden */
     int64_t first_position; /* of query 0, within ±2^61; ignored unless causal or with a window. Default: keys - queries. */
     size_t window;          /* at least 1; SIZE_MAX is no window. Default: SIZE_MAX. */
@@ -108,7 +108,7 @@ static inline nrg_softmax_args nrg_softmax_args_init(nrg_dtype dtype, size_t bat
     args.mask_strides.row = args.mask_strides.head = args.mask_strides.batch = 0;
     args.mask_repeat = 0;
     args.scale = 1;
-    args.cap = INFINITY;
+    args.cap = FLT_MAX;
     args.causal = 0;
     args.first_position = (int64_t)((uint64_t)keys - queries);
     args.window = SIZE_MAX;
@@ -304,7 +304,7 @@ typedef struct nrg_softmax_backward_args {
     const void *x; /* [batch, heads, queries, keys] input: x of the forward pass with a cap; otherwise NULL */
     nrg_head_strides x_strides;
     float scale;            /* Default: 1. */
-    float cap;              /* Default: INFINITY. */
+    float cap;              /* as in nrg_softmax_args. Default: FLT_MAX. */
     int64_t first_position; /* Default: keys - queries. */
     size_t window;          /* Default: SIZE_MAX. */
     int causal;             /* not 0: the forward pass was causal */
@@ -336,7 +336,7 @@ static inline nrg_softmax_backward_args nrg_softmax_backward_args_init(nrg_dtype
     args.x = NULL;
     args.x_strides.row = args.x_strides.head = args.x_strides.batch = 0;
     args.scale = 1;
-    args.cap = INFINITY;
+    args.cap = FLT_MAX;
     args.first_position = (int64_t)((uint64_t)keys - queries);
     args.window = SIZE_MAX;
     args.causal = 0;

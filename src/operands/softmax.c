@@ -73,7 +73,7 @@ static nrg_status measure_backward(const void *const *part, nrg_sizes *s)
     const nrg_softmax_backward_args *a = part[NRG_SOFTMAX_ARGS];
     const nrg_status status = check_numbers(a->scale, a->cap, a->causal, a->window, a->first_position);
     s->type[0] = a->dtype;
-    if (a->cap <= FLT_MAX)
+    if (a->cap < FLT_MAX)
         s->needed = NRG_BIT(NRG_SOFTMAX_BACKWARD_X);
     else
         s->refused = NRG_BIT(NRG_SOFTMAX_BACKWARD_X);
