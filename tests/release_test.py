@@ -116,12 +116,12 @@ with tarfile.open(WORK / "once" / f"{NAME}-source.tar.gz") as tar:
 with tarfile.open(WORK / "once" / f"{NAME}.tar.gz") as tar:
     members = {member.name: member for member in tar}
     expected = {f"{NAME}/PKG-INFO", f"{NAME}/tree/LICENSE"}
-    for file in git("ls-files", "python", "src", "include").split("\n"):
+    for file in git("ls-files", "python", "src", "include", ":!python/examples").split("\n"):
         if file.startswith("python/"):
             expected |= {file.replace("python", NAME, 1)}
         elif file:
             expected |= {f"{NAME}/tree/{file}"}
-    good({name for name, member in members.items() if not member.isdir()} == expected, "the sdist does not contain exactly python/, src/ and include/")
+    good({name for name, member in members.items() if not member.isdir()} == expected, f"the sdist lacks {expected - set(members)} or has more files")
     good(all(member.uid == member.gid == 0 and not member.uname for member in members.values()), "the sdist names a user")
 with zipfile.ZipFile(WORK / "once" / wheels[0]) as wheel:
     good({"nrg/__init__.py", "nrg/_abi.py", "nrg/libnrg.so", f"{NAME}.dist-info/METADATA", f"{NAME}.dist-info/RECORD"} <= set(wheel.namelist()),
