@@ -1,10 +1,9 @@
-"""What ctypes has to know of include/nrg/*.h, read out of the headers: constants, structs and functions, as the Python module
-nrg/_abi.py. Made anew by every build (nrg_build.py), so that it cannot be older than the library beside it.
+"""Reads include/nrg/*.h and writes their constants, structs and functions for ctypes, as the Python module nrg/_abi.py. Each build
+(nrg_build.py) writes it again, so that it matches the library.
 
     headers.py INCLUDE-DIR [OUTPUT]
 
-It reads the C that these headers have, no other, and stops at a declaration that it does not know, so that none is left out in
-silence.
+It parses only the C that these headers contain. An unknown declaration is an error, so that none is omitted silently.
 """
 import pathlib
 import re

@@ -1,16 +1,16 @@
-"""Builds the wheel: compiles the library, reads its headers (headers.py), zips the package. PEP 517 and 660, with nothing but
-Python's own library and a C compiler.
+"""Builds the wheel (PEP 517 and 660): compiles the library, reads its headers (headers.py), zips the package. It needs a C compiler and
+Python's standard library.
 
-The sources are those of the tree around this folder, or of the folder `tree` inside of it, where an sdist has them. src/sources.txt
-says which they are; the flags are those of docs/howto/vendor-sources.md.
+The sources are in the tree around this folder; an sdist has them in the folder `tree`. src/sources.txt lists them. The flags are those
+of docs/howto/vendor-sources.md.
 
-What the environment may say:
+Environment variables:
 
-    CC              the compiler, with arguments if need be: cc, "ccache gcc"
-    NRG_LIBRARY     a libnrg.so that is built already, of the same headers: it is copied, and nothing is compiled
-    NRG_PATHS       of avx2,avx512,neon,generic those to build beside scalar; by default all that the architecture has
-    NRG_FAMILIES    of norm,activation,… (nrg/base.h) those to build; all by default
-    NRG_JOBS        compilers at a time; as many as there are CPUs by default
+    CC              the compiler, with arguments: cc, "ccache gcc"
+    NRG_LIBRARY     a built libnrg.so of the same headers. The build copies it and compiles nothing
+    NRG_PATHS       the paths to build in addition to scalar, of avx2,avx512,neon,generic. Default: all of the architecture
+    NRG_FAMILIES    the families to build, of norm,activation,… (nrg/base.h). Default: all
+    NRG_JOBS        the number of compilers that run at a time. Default: the number of CPUs
     SOURCE_DATE_EPOCH  the time of the files in sdist and wheel, in seconds since 1970: the same sources then give the same bytes
 """
 import base64
