@@ -393,8 +393,8 @@ def options(kinds: Mapping[str, Tuple[str, str]], given: Mapping[str, Any]) -> D
 
 
 def four(array: Array, name: str, repeats: bool = False) -> Tuple[Tuple[int, ...], List[int], int]:
-    """Returns the sizes and strides of the first three of [batch, heads, queries, keys], or the last of these, and which of them repeat
-    as nrg_repeat bits. It is for calls that give each dimension a meaning, so it merges none."""
+    """Returns sizes, strides and repeats (nrg_repeat bits) of the first three of [batch, heads, queries, keys], or of the last of these.
+    It is for calls that give each dimension a meaning, so it merges none."""
     adjacent(array, name)
     if array.ndim > 4:
         raise unexpected(name, "[batch, heads, queries, keys] or the last of these", array)
@@ -437,8 +437,8 @@ def broadcast(value: ArrayLike, name: str, shape: Sequence[int]) -> Array:
 
 
 def batches(tensors: Mapping[str, Optional[Array]]) -> Iterable[Tuple[Any, Dict[str, Any]]]:
-    """Splits tensors of more than four dimensions into calls of four: the dimensions before the last three become one batch if the
-    memory of all permits it, or else one call an index. Yields (index, {name: array})."""
+    """Splits tensors of more than four dimensions into calls of four. The dimensions before the last three become one batch if the memory
+    of all permits that. Otherwise each index becomes a call. Yields (index, {name: array})."""
     given = {name: array for name, array in tensors.items() if array is not None}
     try:
         merged = {name: joined(array, name, 0, array.ndim - 3) for name, array in given.items()}

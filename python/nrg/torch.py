@@ -82,20 +82,20 @@ def _define(schema: str, implementation: Any, fake: Any) -> None:
 
 def _norm(x: Tensor, weight: Tensor, bias: Tensor, eps: float, centred: bool) -> Tensor:
     o = _new(x)
-    nrg.norm(_rows(x), _array(weight), _array(bias), eps=eps, centred=centred, out=_array(o), **_options(x))
+    nrg.norm(_rows(x), _rows(weight, "weight"), _rows(bias, "bias"), eps=eps, centred=centred, out=_array(o), **_options(x))
     return o
 
 
 def _add_norm(x: Tensor, residual: Tensor, weight: Tensor, bias: Tensor, eps: float, centred: bool) -> Tuple[Tensor, Tensor]:
     o, r = _new(x), _new(residual, x.shape)
-    nrg.norm(_rows(x), _array(weight), _array(bias), residual=_rows(residual, "residual"), eps=eps, centred=centred, out=_array(o),
+    nrg.norm(_rows(x), _rows(weight, "weight"), _rows(bias, "bias"), residual=_rows(residual, "residual"), eps=eps, centred=centred, out=_array(o),
              residual_out=_array(r), **_options(x))
     return o, r
 
 
 def _norm_backward(d_o: Tensor, x: Tensor, weight: Tensor, bias: Tensor, eps: float, centred: bool) -> Tuple[Tensor, Tensor, Tensor]:
     dx = _new(d_o)
-    gradients = nrg.norm_backward(_rows(d_o, "d_o"), _rows(x), _array(weight), _array(bias), eps=eps, centred=centred, out=_array(dx),
+    gradients = nrg.norm_backward(_rows(d_o, "d_o"), _rows(x), _rows(weight, "weight"), _rows(bias, "bias"), eps=eps, centred=centred, out=_array(dx),
                                   **_options(x))
     return dx, _sum(x, weight, gradients.dweight), _sum(x, bias, gradients.dbias)
 
@@ -105,7 +105,7 @@ def _add_norm_backward(d_o: Tensor, r: Tensor, weight: Tensor, bias: Tensor, d_r
     """d_r: the gradient of r from elsewhere. dresidual is dx, unless r is float32 and x is not."""
     dx, stream = _new(d_o), _rows(r, "r")
     # with r, the call reads neither x nor the residual: any arrays of their dtypes do
-    gradients = nrg.norm_backward(_rows(d_o, "d_o"), _rows(d_o, "d_o"), _array(weight), _array(bias), residual=stream, r=stream,
+    gradients = nrg.norm_backward(_rows(d_o, "d_o"), _rows(d_o, "d_o"), _rows(weight, "weight"), _rows(bias, "bias"), residual=stream, r=stream,
                                   d_r=_rows(d_r, "d_r"), eps=eps, centred=centred, out=_array(dx), **_options(d_o))
     dresidual = _new(r, _NONE) if r.dtype == d_o.dtype else torch.from_numpy(gradients.dresidual)
     return dx, dresidual, _sum(r, weight, gradients.dweight), _sum(r, bias, gradients.dbias)

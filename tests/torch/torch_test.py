@@ -129,6 +129,8 @@ class Gradients(Case):
         for x in (tensor(4, 64)[:, ::2], tensor(2, 3, 4, 5, 32).permute(3, 1, 0, 2, 4), tensor(1, 32).expand(4, 32)):
             self.compare(lambda x: nrg.torch.rms_norm(x * 1, 32, eps=1e-6), lambda x: F.rms_norm(x, (32,), None, 1e-6), (x,))
             self.near(nrg.torch.softmax(x), F.softmax(x.double(), -1), 2e-6)
+        w = tensor(64)[::2]
+        self.compare(lambda x: nrg.torch.layer_norm(x, 32, w), lambda x: F.layer_norm(x, (32,), w.double()), (tensor(4, 32),), scale=2)
         x = tensor(4, 32).requires_grad_()
         nrg.torch.swiglu(x).sum().backward()
         self.assertGreater(float(x.grad.abs().max()), 0)
