@@ -16,6 +16,7 @@ library=$(realpath "$1")
 sid_with gcc libc6-dev python3-numpy python3-ml-dtypes python3-torch libopenblas0-pthread
 
 # PyTorch reads /proc for the CPU. The mount belongs to this command and ends with it.
+# shellcheck disable=SC2016 # for the shell that unshare starts
 with_proc() { unshare --mount sh -c 'mount -t proc proc "$0/proc" && exec chroot "$0" env -i PATH=/usr/bin:/bin LC_ALL=C.UTF-8 OMP_NUM_THREADS=1 PYTHONPATH=/nrg/python "$@"' "$sid" "$@"; }
 
 mkdir -p "$sid/nrg/tests" "$sid/nrg/docs/reference"

@@ -3,7 +3,7 @@
 # common.sh; do not run it.
 #
 # debootstrap uses the mirror of this system's apt. The folder is outside of the tree: /var/tmp/nrg-sid, or $NRG_SID_DIR. The first run
-# takes a minute and 500 MB; later runs reuse it. To remove it, delete the folder. Requires root, for chroot.
+# takes a minute and 500 MB (2.2 GB with PyTorch); later runs reuse it. To remove it, delete the folder. Requires root, for chroot.
 
 base=${NRG_SID_DIR:-/var/tmp/nrg-sid}
 sid=$base/sid

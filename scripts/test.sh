@@ -544,12 +544,10 @@ stage_python() {
     # one test may be skipped, and no other
     part grep -qE '^OK( \(skipped=1\))?$' "$state/python"
     part pages "$dir"
-    if ! grep -q 'skipped=' "$state/python"; then
-        true
-    elif ((!full)); then
-        skip "test bf16 of ml_dtypes, which Debian has in sid alone: with --full, as root"
-    else
+    if ((full)); then
         part python_of_sid
+    elif grep -q 'skipped=' "$state/python"; then
+        skip "bf16 of ml_dtypes, and nrg.torch, which Debian packages only in sid: with --full, as root"
     fi
     if command -v mypy >/dev/null; then
         part types_are_strict "$dir"
@@ -575,7 +573,7 @@ python_of_sid() {
     "$root/scripts/sid-python.sh" "$build/gcc/libnrg.so" >"$state/sid" 2>&1 </dev/null || status=$?
     cat "$state/sid"
     if ((status == 77)); then
-        skip "test bf16 of ml_dtypes: $(sed -n 's/^not here: //p' "$state/sid")"
+        skip "bf16 of ml_dtypes, and nrg.torch: $(sed -n 's/^not here: //p' "$state/sid")"
         return 0
     fi
     ((status == 0)) && [[ $(grep -cx OK "$state/sid") == 2 ]] || return 1
