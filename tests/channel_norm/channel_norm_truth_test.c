@@ -392,6 +392,10 @@ static expected expect(const truth_case *t, const exact_statistics *exact, const
     }
     if (t->spec.activation != NRG_ACT_IDENTITY) {
         const quad_g g = quad_activation(t->spec.activation, e.value);
+        if (quad_magnitude(e.value) + e.bound >= (double)FLT_MAX) { /* o1 + y is infinite, docs/ops/channel_norm.md */
+            e.bound = INFINITY;
+            return e;
+        }
         e.bound *= fmax(quad_magnitude(g.slope), slope_beside(t->spec.activation, e.value, e.bound));
         e.value = g.value;
         e.bound += activation_limit * quad_ulp(quad_abs(e.value) + (quad)e.bound);

@@ -139,7 +139,7 @@ static const char *hold(const measurement *m, enum backward_column column, const
         beside += BACKWARD_ROUNDING_16 * element_ulp(quad_magnitude(exact), dtype);
     if (isinf(got) && (got > 0) == (exact > 0) && quad_magnitude(exact) + limit * unit + beside >= (double)element_max(dtype))
         return NULL;
-    const double part = off <= beside ? 0 : (off - beside) / unit;
+    const double part = off == 0 || off <= beside ? 0 : (off - beside) / unit; /* beside may be NaN */
     if (m->of->worst) {
         double *most = &m->of->worst[m->of->kind][column];
         if (!(part <= *most))
