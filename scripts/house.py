@@ -97,7 +97,8 @@ def references():
     compare(page, re.findall(r"^\| `nrg ([\w-]+)` \|", (ROOT / page).read_text(), re.M), commands, "command")
 
     page = "docs/howto/fix-a-status.md"
-    compare(page, re.findall(r"^### (\w+)$", (ROOT / page).read_text(), re.M), re.findall(r"^    (NRG_ERR_\w+) =", headers, re.M), "status")
+    compare(page, re.findall(r"^### (\w+ \(\d+\))$", (ROOT / page).read_text(), re.M),
+            [f"{name} ({number})" for name, number in re.findall(r"^    (NRG_ERR_\w+) = (\d+)", headers, re.M)], "status")
 
 
 def comments():
