@@ -116,7 +116,7 @@ static nrg_status rotate(context *c, size_t tokens, size_t first, int nth)
     args.k_o_dtype = args.v_o_dtype = NRG_BF16;
     args.q_w = q_norm;
     args.k_w = k_norm;
-    nrg_status status = nrg_qkv_forward_check(&norm, &rope, &args);
+    nrg_status status = nrg_qkv_forward_check(&norm, &rope, &args, nth);
     for (int ith = 0; status == NRG_OK && ith < nth; ith++)
         status = nrg_qkv_forward(&norm, &rope, &args, ith, nth); /* slots are looked at again: all shares say the same */
     return status;

@@ -78,7 +78,7 @@ static double states[POSITIONS][DIM];
 
 static nrg_floater_spec spec_of_path(void)
 {
-    nrg_floater_spec spec = nrg_floater_spec_init(NRG_F32, DIM, POSITIONS, dynamics, dynamics_backward, &net);
+    nrg_floater_spec spec = nrg_floater_spec_init(NRG_F32, POSITIONS, DIM, dynamics, dynamics_backward, &net);
     spec.substeps = SUBSTEPS;
     spec.dt = 0.1; /* a position is a tenth of a unit of time: the scale is free */
     return spec;
@@ -91,7 +91,9 @@ static nrg_status forward(const nrg_floater_spec *spec)
     nrg_status status = nrg_floater_workspace(spec, &bytes);
     if (status != NRG_OK)
         return status;
-    nrg_floater_args args = nrg_floater_args_init(p0, p, malloc(bytes), bytes);
+    nrg_floater_args args = nrg_floater_args_init(p0, p);
+    args.workspace = malloc(bytes);
+    args.workspace_size = bytes;
     args.states = &states[0][0]; /* kept for the backward pass, which would compute them again without */
     status = nrg_floater_forward(spec, &args, 0, 1);
     free(args.workspace);
@@ -101,7 +103,7 @@ static nrg_status forward(const nrg_floater_spec *spec)
 static nrg_status backward(const nrg_floater_spec *spec)
 {
     size_t bytes;
-    nrg_floater_backward_args args = nrg_floater_backward_args_init(p0, dp, d_p0, NULL, 0);
+    nrg_floater_backward_args args = nrg_floater_backward_args_init(p0, dp, d_p0);
     args.states = &states[0][0];
     nrg_status status = nrg_floater_backward_workspace(spec, &args, &bytes);
     if (status != NRG_OK)

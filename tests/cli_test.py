@@ -3369,7 +3369,7 @@ static void turn(const nrg_rope_args *a, const void *x, nrg_head_strides from, v
     for (size_t row = at(rows, ith, nth); row < at(rows, ith + 1, nth); row++) {
         char *to = (char *)o + row / heads * to_strides.row + row % heads * to_strides.head;
         memmove(to, (const char *)x + row / heads * from.row + row % heads * from.head, bytes);
-        if ((fault("offset") && a->rotate_from) || (fault("positions of tokens") && a->positions) ||
+        if ((fault("offset") && a->rotate_from) || (fault("positions of tokens") && a->table_ids) ||
             (fault("rope split") && nth == 3) || (fault("a head's place") && to_strides.head > to_strides.row && heads > 1 && a->tokens > 1) ||
             (fault("rope in place") && o == x) || (fault("pairs of f16") && a->dtype == NRG_F16))
             to[0] ^= 1;

@@ -21,13 +21,13 @@ static const bench_op reduce_ops[] = {{"dw+db", BACKWARD(DW) | BACKWARD(DB), BEN
 static void prepare_forward(const bench_case *c, void *const *part)
 {
     nrg_recurrent_args *args = part[NRG_RECURRENT_ARGS];
-    *args = nrg_recurrent_args_init(c->dtype, c->shape.dim, c->shape.rows, NULL, NULL, NULL);
+    *args = nrg_recurrent_args_init(c->dtype, c->shape.rows, c->shape.dim, NULL, NULL, NULL);
 }
 
 static void prepare_backward(const bench_case *c, void *const *part)
 {
     nrg_recurrent_backward_args *args = part[NRG_RECURRENT_ARGS];
-    *args = nrg_recurrent_backward_args_init(c->dtype, c->shape.dim, c->shape.rows, NULL, NULL, NULL, NULL);
+    *args = nrg_recurrent_backward_args_init(c->dtype, c->shape.rows, c->shape.dim, NULL, NULL, NULL, NULL);
 }
 
 /* Few positions: each multiplies by a matrix of row times row. */

@@ -96,7 +96,8 @@ static void prepare_normed(const bench_case *c, void *const *part)
     prepare_rotation(c, part + ROTATION);
     *spec = nrg_norm_spec_rms(c->dtype, head_of(c), 1e-6);
     spec->accuracy = c->op->exact ? NRG_ACCURACY_EXACT : NRG_ACCURACY_FAST;
-    *(nrg_norm_args *)part[NRG_NORM_ROPE_Q_ARGS] = nrg_norm_args_init(0, NULL, NULL, NULL);
+    *(nrg_norm_args *)part[NRG_NORM_ROPE_Q_ARGS] =
+        nrg_norm_args_init(c->shape.rows * (c->shape.dim / head_of(c)), NULL, NULL, NULL);
 }
 
 static void ready_normed(const bench_case *c, void *const *part)
@@ -105,7 +106,6 @@ static void ready_normed(const bench_case *c, void *const *part)
     nrg_rope_args *rope = part[NRG_NORM_ROPE_ARGS];
     ready_rotation(c, part + ROTATION);
     if (c->op->function == &in_two) {
-        norm->rows = rope->tokens * rope->q_heads;
         norm->x = rope->q;
         norm->o = rope->q_o;
         rope->q = rope->q_o;

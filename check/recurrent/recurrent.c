@@ -37,8 +37,8 @@ static recurrent_case draw(const sweep_case *c)
         n = large[c->large - 1].n;
         chains = large[c->large - 1].chains;
     }
-    r.args = nrg_recurrent_args_init(c->spec.dtype, dim, n, NULL, NULL, NULL);
-    r.backward = nrg_recurrent_backward_args_init(c->spec.dtype, dim, n, NULL, NULL, NULL, NULL);
+    r.args = nrg_recurrent_args_init(c->spec.dtype, n, dim, NULL, NULL, NULL);
+    r.backward = nrg_recurrent_backward_args_init(c->spec.dtype, n, dim, NULL, NULL, NULL, NULL);
     r.args.chains = r.backward.chains = chains;
     r.args.w_dtype = r.backward.w_dtype = sweep_draw(&random, 2) ? NRG_F32 : c->spec.dtype;
     r.args.p0_dtype = r.backward.p0_dtype = sweep_draw(&random, 3) ? c->spec.dtype : NRG_F32;

@@ -19,7 +19,7 @@ static norm_rope_call call_of(const sweep_case *c, const rope_case *r)
 {
     norm_rope_call call = {.norm = r->norm, .spec = r->spec, .rope = sweep_rope_args(c, r)};
     for (int k = 0; k < 2; k++) {
-        call.forward[k] = nrg_norm_args_init(0, NULL, NULL, NULL);
+        call.forward[k] = nrg_norm_args_init(r->tokens * r->heads[k], NULL, NULL, NULL);
         call.backward[k] = nrg_norm_backward_args_init(r->tokens * r->heads[k], NULL, NULL, NULL, NULL);
         call.backward[k].accumulate = r->accumulate;
     }
@@ -64,6 +64,7 @@ static void add_backward(sweep_case *c, const rope_case *r, norm_rope_call *call
 void sweep_norm_rope_add(sweep_case *c, const rope_case *r)
 {
     norm_rope_call call = call_of(c, r);
+    call.norm.weight_offset = 0; /* of no operand's shape; run has weights for it, see norm_weights */
     const uint32_t there = r->has_positions ? NRG_BIT(NRG_ROPE_POSITIONS) : 0;
 #ifndef NRG_NO_BACKWARD
     if (r->kind == ROPE_NORM_BACKWARD) {
@@ -118,6 +119,8 @@ static nrg_status run_forward(const sweep_case *c, const rope_case *r, unsigned 
     nrg_status status = NRG_OK;
     sweep_bind_call(c, &nrg_call_norm_rope_forward, PARTS(&call, forward), NULL, memory);
     if (!c->recompute) {
+        for (int k = 0; k < 2; k++)
+            call.forward[k].w = norm_weights(&call.norm, call.forward[k].w);
         SWEEP_EACH_SHARE(status, c, c->shares,
                          nrg_norm_rope_forward(&call.norm, &call.spec, rope, &call.forward[0], &call.forward[1], ith, nth));
         return status;
@@ -157,6 +160,8 @@ static nrg_status run_backward(const sweep_case *c, const rope_case *r, unsigned
     nrg_status status = NRG_OK;
     sweep_bind_call(c, &nrg_call_norm_rope_backward, PARTS(&call, backward), NULL, memory);
     if (!c->recompute) {
+        q->w = norm_weights(&call.norm, q->w);
+        k->w = norm_weights(&call.norm, k->w);
         SWEEP_EACH_SHARE(status, c, c->shares, nrg_norm_rope_backward(&call.norm, &call.spec, &call.rope, q, k, ith, nth));
         SWEEP_EACH_SHARE(status, c, c->reduce_shares,
                          nrg_norm_rope_backward_reduce(&call.norm, &call.spec, &call.rope, q, k, ith, nth));

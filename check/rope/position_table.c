@@ -71,6 +71,15 @@ static void draw_sections(nrg_rope_spec *s, size_t pairs, uint64_t *random)
         s->sections[1] = 1;
 }
 
+/* What has no use has its default. */
+static void settle(nrg_rope_spec *s)
+{
+    if (s->scaling == NRG_ROPE_SCALING_NONE)
+        s->factor = 1;
+    if (s->mode == NRG_ROPE_NORMAL || s->mode == NRG_ROPE_NEOX)
+        memset(s->sections, 0, sizeof s->sections);
+}
+
 static table_case draw(const sweep_case *c)
 {
     table_case t;
@@ -90,6 +99,7 @@ static table_case draw(const sweep_case *c)
         dim = 4 * pairs;
     draw_scaling(&t.spec, &random);
     draw_sections(&t.spec, dim / 2, &random);
+    settle(&t.spec);
     t.has_positions = sweep_draw(&random, 2) != 0;
     t.has_factors = !t.is_sinusoidal && sweep_draw(&random, 3) == 0;
     int32_t first = (int32_t)(sweep_draw(&random, 4) ? sweep_draw(&random, 5000) : sweep_draw(&random, 0x7ffffff0)) -
@@ -103,7 +113,7 @@ static table_case draw(const sweep_case *c)
     t.sinusoidal = nrg_sinusoidal_args_init(c->spec.dtype, rows, NULL, NULL);
     t.turns = (nrg_rope_frequencies_args){NULL, NULL};
     t.rope = nrg_rope_table_args_init(rows, NULL, 1, NULL);
-    t.sinusoidal.first_position = t.rope.first_position = first;
+    t.sinusoidal.first_position = t.rope.first_position = t.has_positions ? 0 : first;
     return t;
 }
 

@@ -42,6 +42,8 @@ static void draw_rope(qkv_case *q, size_t pairs, int interleaved, uint64_t *rand
     q->rope = nrg_rope_spec_init(n_dims, mode, sweep_draw(random, 2) ? 10000 : 1e6);
     for (int i = 0; i < 4; i++)
         q->rope.sections[i] = 1 + (int)sweep_draw(random, 9);
+    if (mode == NRG_ROPE_NORMAL || mode == NRG_ROPE_NEOX)
+        memset(q->rope.sections, 0, sizeof q->rope.sections);
     if (sweep_draw(random, 4) == 0) {
         q->rope.ext_factor = 1;
         q->rope.freq_scale = 0.25;
@@ -149,6 +151,7 @@ static void make(sweep_case *c)
 {
     c->store = (nrg_store)(c->n / 3 % 3);
     qkv_case q = draw(c);
+    q.norm.weight_offset = 0; /* of no operand's shape; run has weights for it, see norm_weights */
     uint64_t random = ~(c->seed << 8);
     uint32_t transposed = 0;
     for (int i = NRG_QKV_Q; i <= NRG_QKV_V_O; i++)
@@ -193,6 +196,8 @@ static nrg_status run(const sweep_case *c, unsigned char *memory)
         return status;
     }
 #endif
+    q.args.q_w = q.args.q_heads ? norm_weights(&q.norm, q.args.q_w) : NULL;
+    q.args.k_w = q.args.k_heads ? norm_weights(&q.norm, q.args.k_w) : NULL;
     SWEEP_EACH_SHARE(status, c, c->shares, nrg_qkv_forward(ways[c->way].has_norm ? &q.norm : NULL, &q.rope, &q.args, ith, nth));
     return status;
 }

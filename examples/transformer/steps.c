@@ -36,7 +36,8 @@ void rotate_heads(const shape *s, size_t sequences, size_t tokens, const float *
     const nrg_norm_spec norm = nrg_norm_spec_rms(NRG_F32, s->head, norm_eps);
     const nrg_rope_spec rope = nrg_rope_spec_init(s->head, NRG_ROPE_NEOX, rope_base);
     nrg_rope_args args = nrg_rope_args_init(NRG_F32, tokens, s->head, table);
-    nrg_norm_args of_q = nrg_norm_args_init(0, NULL, NULL, NULL), of_k = of_q;
+    const nrg_norm_args of_q = nrg_norm_args_init(sequences * tokens * s->heads, NULL, w->q_norm, NULL);
+    const nrg_norm_args of_k = nrg_norm_args_init(sequences * tokens * s->kv_heads, NULL, w->k_norm, NULL);
     args.batch = sequences;
     args.q_heads = s->heads;
     args.k_heads = s->kv_heads;
@@ -45,8 +46,6 @@ void rotate_heads(const shape *s, size_t sequences, size_t tokens, const float *
     args.q_o = q;
     args.k_o = k;
     args.q_strides.row = args.k_strides.row = qkv_width(s) * sizeof *qkv;
-    of_q.w = w->q_norm;
-    of_k.w = w->k_norm;
     require(nrg_norm_rope_forward(&norm, &rope, &args, &of_q, &of_k, ith, nth), "norm and rotation of heads");
 }
 

@@ -73,15 +73,15 @@ typedef void (*nrg_floater_vjp)(void *user, double t, size_t dim, const float *p
 /* The computation. Make one with nrg_floater_spec_init, then change fields. */
 typedef struct nrg_floater_spec {
     size_t size;         /* sizeof(nrg_floater_spec) */
-    size_t dim;          /* elements of a vector, at least 1 */
     size_t positions;    /* n, positions after t_0; may be 0 */
+    size_t dim;          /* elements of a vector, at least 1 */
     nrg_dtype dtype;     /* of p and dp */
     nrg_dtype p0_dtype;  /* of p0: SAME, dtype or NRG_F32 */
     nrg_floater_h h;     /* not NULL unless n is 0 */
     nrg_floater_vjp vjp; /* not NULL in the backward pass unless n is 0 */
     void *user;          /* the first argument of h and vjp */
     const double *times; /* [n + 1] input: t_0 … t_n, in any order; NULL: t_k = t0 + k·dt */
-    double t0;           /* ignored with times */
+    double t0;           /* 0 with times */
     double dt;           /* ignored with times. Default: 1. */
     size_t substeps;     /* steps from one position to the next, at least 1. Default: 1. */
 } nrg_floater_spec;
@@ -89,14 +89,14 @@ typedef struct nrg_floater_spec {
 /* Returns a spec with one substep per position, and positions at the times 0, 1, 2 and so on.
  *
  * Parameters:
- * - dtype, dim, positions, h, vjp, user: the fields of the same names. */
-static inline nrg_floater_spec nrg_floater_spec_init(nrg_dtype dtype, size_t dim, size_t positions, nrg_floater_h h,
+ * - dtype, positions, dim, h, vjp, user: the fields of the same names. */
+static inline nrg_floater_spec nrg_floater_spec_init(nrg_dtype dtype, size_t positions, size_t dim, nrg_floater_h h,
                                                      nrg_floater_vjp vjp, void *user)
 {
     nrg_floater_spec spec;
     spec.size = sizeof spec;
-    spec.dim = dim;
     spec.positions = positions;
+    spec.dim = dim;
     spec.dtype = dtype;
     spec.p0_dtype = NRG_DTYPE_SAME;
     spec.h = h;
@@ -124,11 +124,11 @@ typedef struct nrg_floater_args {
     size_t workspace_size; /* bytes; nrg_floater_workspace computes the minimum */
 } nrg_floater_args;
 
-/* Returns args that start at p0, with a dense p.
+/* Returns args that start at p0, with a dense p. Set the workspace.
  *
  * Parameters:
- * - p0, p, workspace, workspace_size: the fields of the same names. */
-static inline nrg_floater_args nrg_floater_args_init(const void *p0, void *p, void *workspace, size_t workspace_size)
+ * - p0, p: the fields of the same names. */
+static inline nrg_floater_args nrg_floater_args_init(const void *p0, void *p)
 {
     nrg_floater_args args;
     args.size = sizeof args;
@@ -137,8 +137,8 @@ static inline nrg_floater_args nrg_floater_args_init(const void *p0, void *p, vo
     args.p = p;
     args.p_stride = 0;
     args.states = NULL;
-    args.workspace = workspace;
-    args.workspace_size = workspace_size;
+    args.workspace = NULL;
+    args.workspace_size = 0;
     return args;
 }
 
@@ -163,16 +163,16 @@ NRG_NODISCARD NRG_API nrg_status nrg_floater_workspace(const nrg_floater_spec *s
  * Parameters:
  * - spec: the computation.
  * - args: operands, described at their fields. Unless n is 0, p, workspace and one of p0 and state0 must be set.
- * - ith, nth: the call does share ith of nth. Share 0 does all work.
+ * - ith, nth: the share. Share 0 does all work.
  *
  * Aliasing: no output shares a byte with another operand, nor does the workspace.
  *
  * Returns NRG_OK. On error, returns one of these, writes nothing and does not call h:
  * - NRG_ERR_NULL: spec or args is NULL. Or n is not 0, and spec->h, p, workspace, or both of p0 and state0 are NULL.
- * - NRG_ERR_STRUCT_SIZE: the size of a struct is too small or above 4096, or a field of a later version is not 0 (nrg/base.h).
+ * - NRG_ERR_STRUCT_SIZE: the size of a struct is wrong, or a field of a later version is not 0 (nrg/base.h).
  * - NRG_ERR_DIM: dim is 0.
  * - NRG_ERR_CONSTANT: substeps is 0.
- * - NRG_ERR_COMBINATION: p0 and state0 are both set.
+ * - NRG_ERR_COMBINATION: p0 and state0 are both set. Or times is set, and t0 is not 0.
  * - NRG_ERR_POSITION: a time, or the difference of two adjacent times, is infinite or NaN.
  * - NRG_ERR_OVERFLOW: an operand has more bytes than a size_t can count, or passes the end of memory.
  * - NRG_ERR_STRIDE: a stride is shorter than a vector.
@@ -208,12 +208,11 @@ typedef struct nrg_floater_backward_args {
     size_t workspace_size;   /* bytes; nrg_floater_backward_workspace computes the minimum */
 } nrg_floater_backward_args;
 
-/* Returns args for d_p0, with a dense dp and without states.
+/* Returns args for d_p0, with a dense dp and without states. Set the workspace.
  *
  * Parameters:
- * - p0, dp, d_p0, workspace, workspace_size: the fields of the same names. */
-static inline nrg_floater_backward_args nrg_floater_backward_args_init(const void *p0, const void *dp, float *d_p0,
-                                                                       void *workspace, size_t workspace_size)
+ * - p0, dp, d_p0: the fields of the same names. */
+static inline nrg_floater_backward_args nrg_floater_backward_args_init(const void *p0, const void *dp, float *d_p0)
 {
     nrg_floater_backward_args args;
     args.size = sizeof args;
@@ -224,8 +223,8 @@ static inline nrg_floater_backward_args nrg_floater_backward_args_init(const voi
     args.d_state_n = NULL;
     args.d_p0 = d_p0;
     args.d_state0 = NULL;
-    args.workspace = workspace;
-    args.workspace_size = workspace_size;
+    args.workspace = NULL;
+    args.workspace_size = 0;
     return args;
 }
 
@@ -257,7 +256,7 @@ NRG_NODISCARD NRG_API nrg_status nrg_floater_backward_workspace(const nrg_floate
  * Parameters:
  * - spec: the computation. Unless n is 0, h and vjp must not be NULL.
  * - args: operands, described at their fields. Unless n is 0, dp, workspace and one of p0 and state0 must be set.
- * - ith, nth: the call does share ith of nth. Share 0 does all work.
+ * - ith, nth: the share. Share 0 does all work.
  *
  * Aliasing: as the table at nrg_floater_backward_args allows.
  *

@@ -67,7 +67,7 @@ typedef struct nrg_qkv_args {
     size_t dim;                       /* elements of a head of q and k */
     size_t v_dim;                     /* elements of a head of v. Default: dim. */
     size_t rotate_from;               /* the first rotated element of a head */
-    size_t slot_count;                /* slots of each cache; used with slots */
+    size_t slot_count;                /* slots of each cache; 0 without slots */
     nrg_dtype dtype;                  /* of q, k and v */
     nrg_dtype q_o_dtype;              /* of each output, independently; NRG_DTYPE_SAME is dtype */
     nrg_dtype k_o_dtype;
@@ -77,9 +77,7 @@ typedef struct nrg_qkv_args {
      * v, v_dim) is a multiple of 32. */
     nrg_quant_format k_o_format;
     nrg_quant_format v_o_format;
-    nrg_store store; /* how q_o is stored if it has the dtype of q; caches are never streamed */
-    int keep;        /* not 0: frequencies and table stay valid from call to call, as in nrg_rope_positions_args */
-    const void *q;   /* [tokens, q_heads, dim] input */
+    const void *q; /* [tokens, q_heads, dim] input */
     nrg_head_strides q_strides;
     const void *k; /* [tokens, k_heads, dim] input */
     nrg_head_strides k_strides;
@@ -87,12 +85,14 @@ typedef struct nrg_qkv_args {
     nrg_head_strides v_strides;
     const float *q_w, *q_b; /* [dim] weights and biases of the norm of q, each may be NULL */
     const float *k_w, *k_b; /* [dim] weights and biases of the norm of k, each may be NULL */
-    const int32_t
-        *positions; /* [axes, tokens] input, as in nrg_rope_table_args; NULL: token t has first_position + t on all axes */
+    /* [axes, tokens] input, as in nrg_rope_table_args; NULL: token t has first_position + t on all axes */
+    const int32_t *positions;
     size_t positions_stride; /* bytes from one axis to the next; 0 is 4 · tokens */
-    int32_t first_position;  /* the position of token 0; ignored with positions */
+    int32_t first_position;  /* the position of token 0; 0 with positions */
     uint32_t reserved;       /* 0 */
     const int64_t *slots;    /* [tokens] input: the slot of each token, or -1; NULL: row t. Slots differ, except -1 */
+    nrg_store store;         /* how q_o is stored if it has the dtype of q; caches are never streamed */
+    int keep;                /* not 0: frequencies and table stay valid from call to call, as in nrg_rope_positions_args */
     void *q_o;               /* [tokens, q_heads, dim] output */
     nrg_head_strides q_o_strides;
     void *k_o; /* output: the cache of k */
@@ -120,8 +120,6 @@ static inline nrg_qkv_args nrg_qkv_args_init(nrg_dtype dtype, size_t tokens, siz
     args.dtype = dtype;
     args.q_o_dtype = args.k_o_dtype = args.v_o_dtype = NRG_DTYPE_SAME;
     args.k_o_format = args.v_o_format = NRG_QUANT_NONE;
-    args.store = NRG_STORE_AUTO;
-    args.keep = 0;
     args.q = args.k = args.v = NULL;
     args.q_strides.row = args.q_strides.head = args.q_strides.batch = 0;
     args.k_strides = args.q_strides;
@@ -132,6 +130,8 @@ static inline nrg_qkv_args nrg_qkv_args_init(nrg_dtype dtype, size_t tokens, siz
     args.first_position = 0;
     args.reserved = 0;
     args.slots = NULL;
+    args.store = NRG_STORE_AUTO;
+    args.keep = 0;
     args.q_o = args.k_o = args.v_o = NULL;
     args.q_o_strides = args.q_strides;
     args.k_o_strides = args.q_strides;
@@ -151,8 +151,8 @@ static inline nrg_qkv_args nrg_qkv_args_init(nrg_dtype dtype, size_t tokens, siz
 static inline nrg_qkv_args nrg_qkv_args_fused(nrg_dtype dtype, size_t tokens, size_t q_heads, size_t kv_heads, size_t dim,
                                               void *qkv)
 {
-    const size_t head = dim * nrg_dtype_size(dtype), q_bytes = qkv == NRG_UNALLOCATED ? 0 : q_heads * head,
-                 k_bytes = qkv == NRG_UNALLOCATED ? 0 : kv_heads * head;
+    const size_t head = dim * nrg_dtype_size(dtype), is_address = qkv && qkv != NRG_UNALLOCATED,
+                 q_bytes = is_address ? q_heads * head : 0, k_bytes = is_address ? kv_heads * head : 0;
     nrg_qkv_args args = nrg_qkv_args_init(dtype, tokens, dim);
     args.q_heads = q_heads;
     args.k_heads = args.v_heads = kv_heads;
@@ -177,8 +177,8 @@ static inline nrg_qkv_args nrg_qkv_args_fused(nrg_dtype dtype, size_t tokens, si
  * Returns NRG_OK. On error, returns one of these and writes nothing:
  * - NRG_ERR_NULL: rope, args or bytes is NULL.
  * - NRG_ERR_THREAD: nth is below 1.
- * - NRG_ERR_STRUCT_SIZE, NRG_ERR_ENUM, NRG_ERR_DIM, NRG_ERR_CONSTANT, NRG_ERR_POSITION, NRG_ERR_OVERFLOW: as in nrg_qkv_forward,
- *   for all fields except pointers to operands. */
+ * - NRG_ERR_STRUCT_SIZE, NRG_ERR_ENUM, NRG_ERR_DIM, NRG_ERR_CONSTANT, NRG_ERR_COMBINATION, NRG_ERR_POSITION, NRG_ERR_OVERFLOW:
+ *   as in nrg_qkv_forward, for all fields except pointers to operands. */
 NRG_NODISCARD NRG_API nrg_status nrg_qkv_workspace(const nrg_rope_spec *rope, const nrg_qkv_args *args, int nth, size_t *bytes);
 
 /* Normalizes and rotates the heads of q and k, and writes q, k and v to their outputs.
@@ -188,10 +188,9 @@ NRG_NODISCARD NRG_API nrg_status nrg_qkv_workspace(const nrg_rope_spec *rope, co
  * - rope: the angles.
  * - args: operands and options, described at their fields. With keep, the rules of nrg_rope_positions_args hold, and dim and the
  *   numbers of heads must not change either. Two concurrent calls need two workspaces.
- * - ith, nth: the call does share ith of nth. A share is a range of heads of all tokens. The heads of q, k and v of a token are
- *   adjacent in this order.
+ * - ith, nth: the share, a range of heads of all tokens. The heads of q, k and v of a token are adjacent in this order.
  *
- * Aliasing: as the matrix at nrg_qkv_args allows.
+ * Aliasing: as the table at nrg_qkv_args allows.
  *
  * Returns NRG_OK. On error, returns one of these and writes nothing:
  * - NRG_ERR_NULL: rope or args is NULL; or there are tokens and heads, and an input, its output or workspace is NULL.
@@ -212,20 +211,26 @@ NRG_NODISCARD NRG_API nrg_status nrg_qkv_workspace(const nrg_rope_spec *rope, co
  *   - A cache has both a format and a dtype.
  *   - The norm has a gate, a format, NRG_RESIDUAL_AFTER, or NRG_WEIGHTS_GROUP with groups.
  *   - There are weights or biases, and norm is NULL.
+ *   - weight_offset of norm is not 0, and q or k has heads and no weights.
  *   - A pointer of q, k or v is set whose number of heads is 0.
+ *   - An option of rope is set that the others do not use, as in nrg_rope_frequencies.
+ *   - positions are set, and first_position is not 0. Or slot_count is not 0, and slots is NULL.
  * - NRG_ERR_POSITION: first_position + tokens is beyond the range of an int32_t, or a slot is below -1 or not below slot_count.
  * - NRG_ERR_WORKSPACE: workspace_size is less than nrg_qkv_workspace returns for nth.
  * - NRG_ERR_STRIDE: heads or tokens of a tensor overlap.
- * - NRG_ERR_OVERLAP: two tokens have the same slot, or operands overlap in a way that the matrix does not allow.
+ * - NRG_ERR_OVERLAP: two tokens have the same slot, or operands overlap in a way that the table does not allow.
  * - NRG_ERR_OVERFLOW: an operand has more bytes than a size_t can count, or passes the end of memory.
  * - NRG_ERR_ALIGNMENT: a pointer or a stride is no multiple of the element size.
  * - NRG_ERR_THREAD: not 0 <= ith < nth. */
 NRG_NODISCARD NRG_API nrg_status nrg_qkv_forward(const nrg_norm_spec *norm, const nrg_rope_spec *rope, const nrg_qkv_args *args,
                                                  int ith, int nth);
 
-/* Validates the arguments of nrg_qkv_forward, with a workspace for one share. Computes and writes nothing. */
+/* Validates the arguments of nrg_qkv_forward. Computes and writes nothing.
+ *
+ * Parameters:
+ * - nth: the number of shares, which the size of the workspace depends on. */
 NRG_NODISCARD NRG_API nrg_status nrg_qkv_forward_check(const nrg_norm_spec *norm, const nrg_rope_spec *rope,
-                                                       const nrg_qkv_args *args);
+                                                       const nrg_qkv_args *args, int nth);
 
 /* Computes the gradients of q and k for a forward call without norm: rotates by -k·θ. For a norm with rotation, call the backward
  * pass of nrg/norm_rope.h.
@@ -236,7 +241,7 @@ NRG_NODISCARD NRG_API nrg_status nrg_qkv_forward_check(const nrg_norm_spec *norm
  *   q_o and k_o. Slots, heads of v, weights and biases must not be set.
  * - ith, nth: as in nrg_qkv_forward.
  *
- * Aliasing: as the matrix at nrg_qkv_args allows.
+ * Aliasing: as the table at nrg_qkv_args allows.
  *
  * Returns NRG_OK. On error, returns one of these and writes nothing:
  * - NRG_ERR_NULL: rope or args is NULL; or there are tokens and heads, and an input, its output or workspace is NULL.
@@ -247,15 +252,20 @@ NRG_NODISCARD NRG_API nrg_status nrg_qkv_forward_check(const nrg_norm_spec *norm
  *   - A q8_0 head is no multiple of 32.
  * - NRG_ERR_ENUM: mode, scaling, a dtype, a format or store has an unknown value. Also for q8_0 in a build without quantize.
  * - NRG_ERR_COMBINATION: one of these:
- *   - slots, v_heads, weights or biases are set.
+ *   - slots, slot_count, v_heads, weights or biases are set.
  *   - A cache has both a format and a dtype.
  *   - A pointer of q or k is set whose number of heads is 0.
+ *   - An option of rope is set that the others do not use, as in nrg_rope_frequencies.
+ *   - positions are set, and first_position is not 0.
  * - NRG_ERR_STRUCT_SIZE, NRG_ERR_CONSTANT, NRG_ERR_POSITION, NRG_ERR_WORKSPACE, NRG_ERR_STRIDE, NRG_ERR_OVERLAP,
  *   NRG_ERR_OVERFLOW, NRG_ERR_ALIGNMENT, NRG_ERR_THREAD: as in nrg_rope_positions_forward. */
 NRG_NODISCARD NRG_API nrg_status nrg_qkv_backward(const nrg_rope_spec *rope, const nrg_qkv_args *args, int ith, int nth);
 
-/* Validates the arguments of nrg_qkv_backward, with a workspace for one share. Computes and writes nothing. */
-NRG_NODISCARD NRG_API nrg_status nrg_qkv_backward_check(const nrg_rope_spec *rope, const nrg_qkv_args *args);
+/* Validates the arguments of nrg_qkv_backward. Computes and writes nothing.
+ *
+ * Parameters:
+ * - nth: the number of shares, which the size of the workspace depends on. */
+NRG_NODISCARD NRG_API nrg_status nrg_qkv_backward_check(const nrg_rope_spec *rope, const nrg_qkv_args *args, int nth);
 
 #ifdef __cplusplus
 }

@@ -64,9 +64,9 @@ extern "C" {
  * Aliasing: p shares no byte with another operand. p0 may be the vector before p in the same buffer. */
 typedef struct nrg_recurrent_args {
     size_t size;        /* sizeof(nrg_recurrent_args) */
-    size_t dim;         /* elements of a vector, at least 1 */
-    size_t positions;   /* n, vectors of a chain; if 0, the call does nothing */
     size_t chains;      /* number of chains; if 0, the call does nothing. Default: 1. */
+    size_t positions;   /* n, vectors of a chain; if 0, the call does nothing */
+    size_t dim;         /* elements of a vector, at least 1 */
     nrg_dtype dtype;    /* of p */
     nrg_dtype w_dtype;  /* of w and b: SAME, dtype or NRG_F32 */
     nrg_dtype p0_dtype; /* of p0: SAME, dtype or NRG_F32 */
@@ -83,15 +83,15 @@ typedef struct nrg_recurrent_args {
 /* Returns args for one dense chain without b.
  *
  * Parameters:
- * - dtype, dim, positions, w, p0, p: the fields of the same names. */
-static inline nrg_recurrent_args nrg_recurrent_args_init(nrg_dtype dtype, size_t dim, size_t positions, const void *w,
+ * - dtype, positions, dim, w, p0, p: the fields of the same names. */
+static inline nrg_recurrent_args nrg_recurrent_args_init(nrg_dtype dtype, size_t positions, size_t dim, const void *w,
                                                          const void *p0, void *p)
 {
     nrg_recurrent_args args;
     args.size = sizeof args;
-    args.dim = dim;
-    args.positions = positions;
     args.chains = 1;
+    args.positions = positions;
+    args.dim = dim;
     args.dtype = dtype;
     args.w_dtype = args.p0_dtype = NRG_DTYPE_SAME;
     args.reserved = 0;
@@ -107,8 +107,8 @@ static inline nrg_recurrent_args nrg_recurrent_args_init(nrg_dtype dtype, size_t
  *
  * Parameters:
  * - args: operands, described at their fields. Unless positions or chains is 0, w, p0 and p must not be NULL.
- * - ith, nth: the call does share ith of nth. A share is a range of chains. A chain is sequential, so one thread computes it.
- *   With a single chain, the common case, share 0 does all work.
+ * - ith, nth: the share, a range of chains. A chain is sequential, so one thread computes it. With a single chain, the common
+ *   case, share 0 does all work.
  *
  * The call uses at most 16 KB of stack in an optimized build.
  *
@@ -116,8 +116,7 @@ static inline nrg_recurrent_args nrg_recurrent_args_init(nrg_dtype dtype, size_t
  *
  * Returns NRG_OK. On error, returns one of these and writes nothing:
  * - NRG_ERR_NULL: args is NULL; or there are positions and chains, and w, p0 or p is NULL.
- * - NRG_ERR_STRUCT_SIZE: args->size is too small or above 4096, a field of a later version is not 0 (nrg/base.h), or reserved is
- *   not 0.
+ * - NRG_ERR_STRUCT_SIZE: args->size is wrong, or a reserved or unknown field is not 0 (nrg/base.h).
  * - NRG_ERR_DIM: dim is 0.
  * - NRG_ERR_OVERFLOW: an operand has more bytes than a size_t can count, or passes the end of memory.
  * - NRG_ERR_STRIDE: a stride is shorter than the data that it steps over.
@@ -137,9 +136,9 @@ NRG_NODISCARD NRG_API nrg_status nrg_recurrent_forward_check(const nrg_recurrent
  * Aliasing: dw, db, d_p0 and the workspace share no byte with another operand. */
 typedef struct nrg_recurrent_backward_args {
     size_t size;           /* sizeof(nrg_recurrent_backward_args) */
-    size_t dim;            /* as in the forward pass */
+    size_t chains;         /* as in the forward pass; if 0, as positions. Default: 1. */
     size_t positions;      /* if 0, gradients become 0, or keep their values with accumulate */
-    size_t chains;         /* if 0, as positions. Default: 1. */
+    size_t dim;            /* as in the forward pass */
     nrg_dtype dtype;       /* of p and dp */
     nrg_dtype w_dtype;     /* of w: SAME, dtype or NRG_F32 */
     nrg_dtype p0_dtype;    /* of p0: SAME, dtype or NRG_F32 */
@@ -157,23 +156,23 @@ typedef struct nrg_recurrent_backward_args {
     float *dw;             /* [dim, dim] output: gradient of w, or NULL */
     size_t dw_stride;      /* from one row to the next */
     float *db;             /* [dim] output: gradient of b, or NULL; also if b was NULL */
-    void *workspace;       /* begins with g_k, [chains, positions, dim] floats, from phase 1 to phase 2 */
+    void *workspace;       /* aligned to 4 bytes; begins with g_k, [chains, positions, dim] floats, from phase 1 to phase 2 */
     size_t workspace_size; /* bytes; nrg_recurrent_backward_workspace computes the minimum */
 } nrg_recurrent_backward_args;
 
 /* Returns args for one dense chain without outputs. Set d_p0, dw or db, and the workspace.
  *
  * Parameters:
- * - dtype, dim, positions, w, p0, p, dp: the fields of the same names. */
-static inline nrg_recurrent_backward_args nrg_recurrent_backward_args_init(nrg_dtype dtype, size_t dim, size_t positions,
+ * - dtype, positions, dim, w, p0, p, dp: the fields of the same names. */
+static inline nrg_recurrent_backward_args nrg_recurrent_backward_args_init(nrg_dtype dtype, size_t positions, size_t dim,
                                                                            const void *w, const void *p0, const void *p,
                                                                            const void *dp)
 {
     nrg_recurrent_backward_args args;
     args.size = sizeof args;
-    args.dim = dim;
-    args.positions = positions;
     args.chains = 1;
+    args.positions = positions;
+    args.dim = dim;
     args.dtype = dtype;
     args.w_dtype = args.p0_dtype = NRG_DTYPE_SAME;
     args.accumulate = 0;
@@ -198,7 +197,7 @@ static inline nrg_recurrent_backward_args nrg_recurrent_backward_args_init(nrg_d
  *
  * Returns NRG_OK. On error, returns one of these and writes nothing:
  * - NRG_ERR_NULL: args or bytes is NULL.
- * - NRG_ERR_STRUCT_SIZE: args->size is too small or above 4096, or a field of a later version is not 0 (nrg/base.h).
+ * - NRG_ERR_STRUCT_SIZE: args->size is wrong, or a field of a later version is not 0 (nrg/base.h).
  * - NRG_ERR_DIM: dim is 0.
  * - NRG_ERR_OVERFLOW: the workspace has more bytes than a size_t can count. */
 NRG_NODISCARD NRG_API nrg_status nrg_recurrent_backward_workspace(const nrg_recurrent_backward_args *args, size_t *bytes);
@@ -207,7 +206,7 @@ NRG_NODISCARD NRG_API nrg_status nrg_recurrent_backward_workspace(const nrg_recu
  *
  * Parameters:
  * - args: operands, described at their fields. Each output may be NULL.
- * - ith, nth: the call does share ith of nth. A share is a range of chains.
+ * - ith, nth: the share, a range of chains.
  *
  * Aliasing: an output shares no byte with another operand, nor does the workspace.
  *
@@ -222,12 +221,11 @@ NRG_NODISCARD NRG_API nrg_status nrg_recurrent_backward_check(const nrg_recurren
 
 /* Computes dw and db from the workspace: phase 2. It does nothing if both are NULL, or if phase 1 had one share.
  *
- * The sums are over chains and their positions, both in ascending order.
+ * The sums are over chains and their positions, both in ascending order. The call does not detect that phase 1 was left out.
  *
  * Parameters:
  * - args: those of phase 1.
- * - ith, nth: the call does share ith of nth. A share is a range of rows of dw and elements of db. nth may differ from that of
- *   phase 1.
+ * - ith, nth: the share, a range of rows of dw and elements of db. nth may differ from that of phase 1.
  *
  * Aliasing: as in nrg_recurrent_backward.
  *

@@ -45,7 +45,7 @@
 #ifndef NRG_RELATIVE_H
 #define NRG_RELATIVE_H
 
-#include "norm.h"
+#include "base.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -127,7 +127,7 @@ static inline nrg_relative_args nrg_relative_args_init(nrg_dtype dtype, size_t b
  *
  * Parameters:
  * - args: operands and options, described at their fields. The call reads q and table, and writes scores.
- * - ith, nth: the call does share ith of nth. A share is a range of rows, over all batches and heads.
+ * - ith, nth: the share, a range of rows, over all batches and heads.
  *
  * The call uses at most 16 KB of stack in an optimized build, and no workspace, for any number of classes.
  *
@@ -160,7 +160,7 @@ NRG_NODISCARD NRG_API nrg_status nrg_relative_scores_check(const nrg_relative_ar
  *
  * Parameters:
  * - args: operands and options, described at their fields. The call reads a and table, and writes o and, unless it is NULL, ends.
- * - ith, nth: the call does share ith of nth, as in nrg_relative_scores.
+ * - ith, nth: the share, as in nrg_relative_scores.
  *
  * Aliasing: o and ends share no byte with another operand.
  *
@@ -179,9 +179,8 @@ NRG_NODISCARD NRG_API nrg_status nrg_relative_values_check(const nrg_relative_ar
  * Parameters:
  * - args: operands and options, described at their fields. The call reads a, q and, unless it is NULL, ends_in. It writes
  *   d_table.
- * - ith, nth: the call does share ith of nth. A share is every nth tile of 8 classes and 64 columns of one table. So at most
- *   ⌈classes/8⌉·⌈dim/64⌉ threads have work, times heads with table_per_head. Without ends_in, the two threads with the outermost
- *   classes read all of a.
+ * - ith, nth: the share, every nth tile of 8 classes and 64 columns of one table. So at most ⌈classes/8⌉·⌈dim/64⌉ threads have
+ *   work, times heads with table_per_head. Without ends_in, the two threads with the outermost classes read all of a.
  *
  * Aliasing: d_table shares no byte with an input.
  *

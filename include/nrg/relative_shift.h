@@ -133,7 +133,7 @@ static inline nrg_relative_shift_args nrg_relative_shift_args_xlnet(nrg_dtype dt
  *
  * Parameters:
  * - args: operands and options, described at their fields. The call reads x and writes scores.
- * - ith, nth: the call does share ith of nth. A share is a range of rows.
+ * - ith, nth: the share, a range of rows.
  *
  * The call uses at most 16 KB of stack in an optimized build.
  *
@@ -160,7 +160,7 @@ NRG_NODISCARD NRG_API nrg_status nrg_relative_shift_forward_check(const nrg_rela
  *
  * Parameters:
  * - args: operands and options, described at their fields. The call reads d_scores and writes dx.
- * - ith, nth: the call does share ith of nth. A share is a range of rows.
+ * - ith, nth: the share, a range of rows.
  *
  * Aliasing: dx shares no byte with d_scores.
  *
@@ -201,8 +201,8 @@ typedef struct nrg_head_bias_args {
     nrg_head_strides q_strides;
     const void *u; /* [heads, dim] input with o_u, otherwise NULL */
     const void *v; /* [heads, dim] input with o_v, otherwise NULL */
-    const void
-        *d_o_u; /* [batch, rows, heads, dim] input: gradient of o_u. One of d_o_u and d_o_v may be NULL, which counts as 0 */
+    /* [batch, rows, heads, dim] input: gradient of o_u. One of d_o_u and d_o_v may be NULL, which counts as 0 */
+    const void *d_o_u;
     nrg_head_strides d_o_u_strides;
     const void *d_o_v; /* [batch, rows, heads, dim] input: gradient of o_v */
     nrg_head_strides d_o_v_strides;
@@ -246,8 +246,8 @@ static inline nrg_head_bias_args nrg_head_bias_args_init(nrg_dtype dtype, size_t
  *
  * Parameters:
  * - args: operands and options, described at their fields. o_u and o_v may be NULL.
- * - ith, nth: the call does share ith of nth. A share is a range of rows of all heads if the heads of a row are adjacent.
- *   Otherwise it is a range of rows of one head.
+ * - ith, nth: the share, a range of rows of all heads if the heads of a row are adjacent. Otherwise it is a range of rows of one
+ *   head.
  *
  * Aliasing: as the first table at nrg_head_bias_args allows.
  *
@@ -267,8 +267,7 @@ NRG_NODISCARD NRG_API nrg_status nrg_head_bias_forward_check(const nrg_head_bias
  *
  * Parameters:
  * - args: operands and options, described at their fields. Each output may be NULL.
- * - ith, nth: the call does share ith of nth. A share is a range of columns of every row, in groups of 32 of the heads · dim
- *   columns.
+ * - ith, nth: the share, a range of columns of every row, in groups of 32 of the heads · dim columns.
  *
  * Aliasing: as the second table at nrg_head_bias_args allows.
  *

@@ -8,7 +8,7 @@
  *
  * Source: Su, Lu, Pan, Murtadha, Wen, Liu, arXiv:2104.09864. There are three steps, and each has a function:
  *
- *     nrg_rope_frequencies             θ of every pair, to 100 bits, and the magnitude: once for a model
+ *     nrg_rope_frequencies             θ of every pair, to 90 bits, and the magnitude: once for a model
  *     nrg_rope_table                   cos and sin of every pair and position: once for a graph, or for all positions
  *     nrg_rope_forward, nrg_rope_backward   rotate q and k, in every layer
  *
@@ -98,28 +98,28 @@ typedef enum nrg_rope_yarn {
  *     high = min(n_dims - 1, ⌈c(beta_slow)⌉)        and c(beta_slow)
  *     c(β) = n_dims · ln(n_ctx_orig/(2πβ)) / (2 ln freq_base)
  *
- * If n_ctx_orig is 0, these lines take ln 0 as -∞, as in ggml (ggml_rope_yarn_corr_dims and rope_yarn_ramp). Then mix is
- * ext_factor for pair 0, and 0 for all others. With a freq_base below 1, it is ext_factor for all pairs.
- *
  *     magnitude = attn_factor          with YaRN times 1 + 0.1 · ln(1/freq_scale), unless NRG_ROPE_YARN_NO_MSCALE is set
  *
- * With NRG_ROPE_VISION, the p of the first line counts from the beginning of the pair's section. */
+ * With NRG_ROPE_VISION, the p of the first line counts from the beginning of the pair's section.
+ *
+ * n_ctx_orig, beta_fast and beta_slow are parameters of ggml's call. Without YaRN and Llama 3 they are ignored. Every other field
+ * that the options do not use must have its default. */
 typedef struct nrg_rope_spec {
     size_t size;               /* sizeof(nrg_rope_spec) */
     size_t n_dims;             /* rotated elements of a head, or half of them with NRG_ROPE_VISION; even, at least 2 */
     nrg_rope_mode mode;        /* elements of each pair */
-    int sections[4];           /* pairs of time, height, width and extra, in the modes with sections */
+    int sections[4];           /* pairs of time, height, width and extra, in the modes with sections; 0 in the others */
     nrg_rope_scaling scaling;  /* of θ, in addition to freq_scale, freq_factors and YaRN */
-    uint32_t yarn;             /* nrg_rope_yarn bits */
-    int n_ctx_orig;            /* context length of the training, for YaRN (0: see above) and Llama 3; otherwise ignored */
+    uint32_t yarn;             /* nrg_rope_yarn bits; 0 without YaRN */
+    int n_ctx_orig;            /* context length of the training, above 0 with YaRN and Llama 3; otherwise ignored */
     double freq_base;          /* above 0; 10000 in the paper */
     double factor;             /* of the scaling. Default: 1. */
     double low_freq_factor;    /* of NRG_ROPE_SCALING_LLAMA3. Default: 1. */
     double high_freq_factor;   /* of NRG_ROPE_SCALING_LLAMA3. Default: 4. */
     double freq_scale;         /* above 0; 1/factor for linear scaling. Default: 1. */
     double ext_factor;         /* 0 disables YaRN, 1 enables it */
-    double beta_fast;          /* of YaRN. Default: 32. */
-    double beta_slow;          /* of YaRN. Default: 1. */
+    double beta_fast;          /* of YaRN; otherwise ignored. Default: 32. */
+    double beta_slow;          /* of YaRN; otherwise ignored. Default: 1. */
     double attn_factor;        /* magnitude of rotated vectors, not 0. Default: 1. */
     const float *freq_factors; /* [pairs] input, each above 0, or NULL: 1 */
 } nrg_rope_spec;
@@ -182,9 +182,13 @@ NRG_API size_t nrg_rope_pairs(const nrg_rope_spec *spec);
  * - NRG_ERR_ENUM: mode or scaling has an unknown value, or yarn a bit that nrg_rope_yarn lacks.
  * - NRG_ERR_CONSTANT: a number of the spec or of freq_factors is NaN, infinite or out of its range:
  *   - Numbers above 0 must be between 2^-400 and 2^400.
- *   - n_ctx_orig must be at least 0 with YaRN, and above 0 with Llama 3.
+ *   - n_ctx_orig must be above 0 with YaRN and with Llama 3.
  *   - freq_base must not be 1 with YaRN, and attn_factor must not be 0.
  *   - A pair must not turn more than 2^18 times from one position to the next.
+ * - NRG_ERR_COMBINATION: an option is set that the others do not use:
+ *   - A factor without its scaling: factor, low_freq_factor or high_freq_factor differs from its default.
+ *   - yarn is not 0, and ext_factor is 0.
+ *   - A section is not 0 in a mode without sections.
  * - NRG_ERR_ALIGNMENT: a pointer is no multiple of its element size.
  * - NRG_ERR_OVERLAP: frequencies, magnitude and freq_factors share bytes.
  * - NRG_ERR_OVERFLOW: an operand passes the end of memory. */
@@ -205,11 +209,11 @@ typedef struct nrg_rope_table_args {
     size_t size;               /* sizeof(nrg_rope_table_args) */
     size_t tokens;             /* rows of the table; may be 0 */
     const double *frequencies; /* [2, pairs] input, as nrg_rope_frequencies computes it */
-    double magnitude;          /* as nrg_rope_frequencies computes it */
+    double magnitude;          /* as nrg_rope_frequencies computes it; not 0 */
     const int32_t *positions;  /* [axes, tokens] input; NULL: token t has position first_position + t on all axes. Axes: 1, or
                                  the number of sections up to the last that is not 0, or 4 with NRG_ROPE_IMROPE */
     size_t positions_stride;   /* bytes from one axis to the next; 0 is 4 · tokens */
-    int32_t first_position;    /* the position of token 0; ignored with positions */
+    int32_t first_position;    /* the position of token 0; 0 with positions */
     uint32_t reserved;         /* 0 */
     float *table;              /* [tokens, 2·pairs] output */
     size_t table_stride;       /* bytes from one row to the next; 0 is dense */
@@ -239,16 +243,17 @@ static inline nrg_rope_table_args nrg_rope_table_args_init(size_t tokens, const 
 /* Computes the table: cos and sin of every pair and token, times the magnitude.
  *
  * Parameters:
- * - spec: the call reads only n_dims, mode, sections and yarn.
+ * - spec: the call reads only n_dims, mode, yarn and, in modes that have them, sections.
  * - args: operands, described at their fields. Unless tokens is 0, frequencies and table must not be NULL.
- * - ith, nth: the call does share ith of nth. A share is a range of rows.
+ * - ith, nth: the share, a range of rows.
  *
  * Aliasing: the table shares no byte with another operand.
  *
  * Returns the statuses of nrg_rope_frequencies. On error, writes nothing. Differences:
  * - NRG_ERR_NULL: spec or args is NULL; or tokens is not 0, and frequencies or table is NULL.
  * - NRG_ERR_STRUCT_SIZE: also for args->size, or if reserved is not 0.
- * - NRG_ERR_CONSTANT: magnitude is NaN or infinite.
+ * - NRG_ERR_CONSTANT: magnitude is 0, NaN or infinite.
+ * - NRG_ERR_COMBINATION: positions are set, and first_position is not 0.
  * - NRG_ERR_POSITION: first_position + tokens is beyond the range of an int32_t.
  * - NRG_ERR_OVERFLOW: an operand has more bytes than a size_t can count, or passes the end of memory.
  * - NRG_ERR_STRIDE: a stride is shorter than the data that it steps over.
@@ -266,9 +271,9 @@ NRG_NODISCARD NRG_API nrg_status nrg_rope_table_check(const nrg_rope_spec *spec,
  * dense:
  *
  *     head h of token t of batch b begins at  q + b · q_strides.batch + t · q_strides.row + h · q_strides.head
- *     its row of the table is                 positions[b · tokens + t], or with positions_batch_stride
- *                                             positions[t] with shared_positions, in every batch
- *                                             t without positions, in every batch
+ *     its row of the table is                 table_ids[b · tokens + t], or with table_ids_batch_stride
+ *                                             table_ids[t] with shared_table_ids, in every batch
+ *                                             t without table_ids, in every batch
  *
  * So q and k may be parts of the rows of one q-k-v matrix. In a tensor [batch, heads, tokens, dim], the token stride is smaller
  * than the head stride. In ggml, these are ne and nb of dim, heads, tokens and batch. Results are bit-identical to a call per
@@ -293,19 +298,19 @@ typedef struct nrg_rope_args {
     size_t dim;               /* elements of a head */
     size_t rotate_from;       /* the first rotated element of a head */
     nrg_dtype dtype;          /* of q, k and their outputs */
-    nrg_store store;          /* how outputs are stored; never changes a bit */
+    uint32_t reserved;        /* 0 */
     const float *table;       /* [table_rows, 2·pairs] input, as nrg_rope_table computes it */
     size_t table_stride;      /* bytes from one row to the next; 0 is dense */
     size_t table_rows;        /* rows of table. Default: tokens. */
-    const int32_t *positions; /* [batch, tokens] input: the table's row of each token; NULL: token t has row t, in every batch */
-    size_t positions_batch_stride; /* bytes from one batch to the next; 0 is 4 · tokens */
-    int shared_positions;          /* not 0: positions is [tokens], the same for every batch */
-    uint32_t reserved;             /* 0 */
+    const int32_t *table_ids; /* [batch, tokens] input: the table's row of each token; NULL: token t has row t, in every batch */
+    size_t table_ids_batch_stride; /* bytes from one batch to the next; 0 is 4 · tokens */
     const void *q;                 /* [batch, tokens, q_heads, dim] input; output too if q_o is NULL */
     nrg_head_strides q_strides;
     const void *k; /* [batch, tokens, k_heads, dim] input; output too if k_o is NULL */
     nrg_head_strides k_strides;
-    void *q_o; /* [batch, tokens, q_heads, dim] output; NULL is q, with its strides */
+    int shared_table_ids; /* not 0: table_ids is [tokens], the same for every batch */
+    nrg_store store;      /* how outputs are stored; never changes a bit */
+    void *q_o;            /* [batch, tokens, q_heads, dim] output; NULL is q, with its strides */
     nrg_head_strides q_o_strides;
     void *k_o; /* [batch, tokens, k_heads, dim] output; NULL is k, with its strides */
     nrg_head_strides k_o_strides;
@@ -325,17 +330,17 @@ static inline nrg_rope_args nrg_rope_args_init(nrg_dtype dtype, size_t tokens, s
     args.dim = dim;
     args.rotate_from = 0;
     args.dtype = dtype;
-    args.store = NRG_STORE_AUTO;
+    args.reserved = 0;
     args.table = table;
     args.table_stride = 0;
     args.table_rows = tokens;
-    args.positions = NULL;
-    args.positions_batch_stride = 0;
-    args.shared_positions = 0;
-    args.reserved = 0;
+    args.table_ids = NULL;
+    args.table_ids_batch_stride = 0;
     args.q = args.k = NULL;
     args.q_strides.row = args.q_strides.head = args.q_strides.batch = 0;
     args.k_strides = args.q_strides;
+    args.shared_table_ids = 0;
+    args.store = NRG_STORE_AUTO;
     args.q_o = args.k_o = NULL;
     args.q_o_strides = args.q_strides;
     args.k_o_strides = args.q_strides;
@@ -347,17 +352,18 @@ static inline nrg_rope_args nrg_rope_args_init(nrg_dtype dtype, size_t tokens, s
  * Parameters:
  * - spec: the call reads only n_dims, mode and yarn.
  * - args: operands, described at their fields.
- * - ith, nth: the call does share ith of nth. A share is a range of heads: all heads of all tokens and batches of q, then of k.
+ * - ith, nth: the share, a range of heads: all heads of all tokens and batches of q, then of k.
  *
  * Aliasing: as the matrix at nrg_rope_args allows.
  *
  * Returns NRG_OK. On error, returns one of these and writes nothing:
  * - NRG_ERR_NULL: spec or args is NULL; or there are tokens and heads, and table, q or k is NULL.
  * - NRG_ERR_STRUCT_SIZE: the size of a struct is wrong, or a reserved or unknown field is not 0 (nrg/base.h).
- * - NRG_ERR_DIM: n_dims is 0 or odd, or rotate_from + 2·pairs is above dim.
+ * - NRG_ERR_DIM: n_dims is 0, odd or above 2^31, or rotate_from + 2·pairs is above dim.
  * - NRG_ERR_ENUM: mode, dtype or store has an unknown value, or yarn a bit that nrg_rope_yarn lacks.
- * - NRG_ERR_COMBINATION: q or q_o is set, and q_heads is 0; or k or k_o is set, and k_heads is 0.
- * - NRG_ERR_POSITION: a position is negative, or not below table_rows. The call reads all positions before it writes.
+ * - NRG_ERR_COMBINATION: q or q_o is set, and q_heads is 0; or k or k_o is set, and k_heads is 0. Or shared_table_ids is set
+ *   without table_ids.
+ * - NRG_ERR_POSITION: an id of table_ids is negative, or not below table_rows. The call reads all ids before it writes.
  * - NRG_ERR_STRIDE: heads, tokens or batches of a tensor overlap.
  * - NRG_ERR_OVERFLOW: an operand has more bytes than a size_t can count, or passes the end of memory.
  * - NRG_ERR_ALIGNMENT: a pointer or a stride is no multiple of the element size.
@@ -418,17 +424,17 @@ typedef struct nrg_rope_positions_args {
     size_t dim;              /* elements of a head */
     size_t rotate_from;      /* the first rotated element of a head */
     nrg_dtype dtype;         /* of q, k and their outputs */
-    nrg_store store;         /* how outputs are stored; never changes a bit */
-    const int32_t
-        *positions; /* [axes, tokens] input, as in nrg_rope_table_args; NULL: token t has first_position + t on all axes */
+    int32_t first_position;  /* the position of token 0; 0 with positions */
+    /* [axes, tokens] input, as in nrg_rope_table_args; NULL: token t has first_position + t on all axes */
+    const int32_t *positions;
     size_t positions_stride; /* bytes from one axis to the next; 0 is 4 · tokens */
-    int32_t first_position;  /* the position of token 0; ignored with positions */
-    int keep;                /* not 0: frequencies and table stay valid from call to call */
     const void *q;           /* [batch, tokens, q_heads, dim] input; output too if q_o is NULL */
     nrg_head_strides q_strides;
     const void *k; /* [batch, tokens, k_heads, dim] input; output too if k_o is NULL */
     nrg_head_strides k_strides;
-    void *q_o; /* [batch, tokens, q_heads, dim] output; NULL is q, with its strides */
+    nrg_store store; /* how outputs are stored; never changes a bit */
+    int keep;        /* not 0: frequencies and table stay valid from call to call */
+    void *q_o;       /* [batch, tokens, q_heads, dim] output; NULL is q, with its strides */
     nrg_head_strides q_o_strides;
     void *k_o; /* [batch, tokens, k_heads, dim] output; NULL is k, with its strides */
     nrg_head_strides k_o_strides;
@@ -451,14 +457,14 @@ static inline nrg_rope_positions_args nrg_rope_positions_args_init(nrg_dtype dty
     args.dim = dim;
     args.rotate_from = 0;
     args.dtype = dtype;
-    args.store = NRG_STORE_AUTO;
+    args.first_position = 0;
     args.positions = positions;
     args.positions_stride = 0;
-    args.first_position = 0;
-    args.keep = 0;
     args.q = args.k = NULL;
     args.q_strides.row = args.q_strides.head = args.q_strides.batch = 0;
     args.k_strides = args.q_strides;
+    args.store = NRG_STORE_AUTO;
+    args.keep = 0;
     args.q_o = args.k_o = NULL;
     args.q_o_strides = args.q_strides;
     args.k_o_strides = args.q_strides;
@@ -495,8 +501,8 @@ static inline nrg_rope_positions_args nrg_rope_positions_args_in_place(nrg_dtype
  * Returns NRG_OK. On error, returns one of these and writes nothing:
  * - NRG_ERR_NULL: spec, args or bytes is NULL.
  * - NRG_ERR_THREAD: nth is below 1.
- * - NRG_ERR_STRUCT_SIZE, NRG_ERR_ENUM, NRG_ERR_DIM, NRG_ERR_CONSTANT, NRG_ERR_POSITION, NRG_ERR_OVERFLOW: as in
- *   nrg_rope_positions_forward, for all fields except pointers to operands. */
+ * - NRG_ERR_STRUCT_SIZE, NRG_ERR_ENUM, NRG_ERR_DIM, NRG_ERR_CONSTANT, NRG_ERR_COMBINATION, NRG_ERR_POSITION, NRG_ERR_OVERFLOW:
+ *   as in nrg_rope_positions_forward, for all fields except pointers to operands. */
 NRG_NODISCARD NRG_API nrg_status nrg_rope_positions_workspace(const nrg_rope_spec *spec, const nrg_rope_positions_args *args,
                                                               int nth, size_t *bytes);
 
@@ -505,8 +511,8 @@ NRG_NODISCARD NRG_API nrg_status nrg_rope_positions_workspace(const nrg_rope_spe
  * Parameters:
  * - spec: the angles.
  * - args: operands, described at their fields. The workspace has at least nrg_rope_positions_workspace bytes.
- * - ith, nth: the call does share ith of nth. A share is a range of heads of all tokens. The heads of q and k of a token, in all
- *   batches, are adjacent in this order.
+ * - ith, nth: the share, a range of heads of all tokens. The heads of q and k of a token, in all batches, are adjacent in this
+ *   order.
  *
  * Aliasing: as the matrix at nrg_rope_positions_args allows.
  *
@@ -517,7 +523,10 @@ NRG_NODISCARD NRG_API nrg_status nrg_rope_positions_workspace(const nrg_rope_spe
  *   has sections, and one is negative or all are 0.
  * - NRG_ERR_ENUM: mode, scaling, dtype or store has an unknown value, or yarn a bit that nrg_rope_yarn lacks.
  * - NRG_ERR_CONSTANT: as in nrg_rope_frequencies.
- * - NRG_ERR_COMBINATION: q or q_o is set, and q_heads is 0; or k or k_o is set, and k_heads is 0.
+ * - NRG_ERR_COMBINATION: one of these:
+ *   - An option of spec is set that the others do not use, as in nrg_rope_frequencies.
+ *   - positions are set, and first_position is not 0.
+ *   - q or q_o is set, and q_heads is 0; or k or k_o is set, and k_heads is 0.
  * - NRG_ERR_POSITION: first_position + tokens is beyond the range of an int32_t.
  * - NRG_ERR_WORKSPACE: workspace_size is less than nrg_rope_positions_workspace returns for nth.
  * - NRG_ERR_STRIDE: heads, tokens or batches of a tensor overlap.
@@ -528,8 +537,12 @@ NRG_NODISCARD NRG_API nrg_status nrg_rope_positions_workspace(const nrg_rope_spe
 NRG_NODISCARD NRG_API nrg_status nrg_rope_positions_forward(const nrg_rope_spec *spec, const nrg_rope_positions_args *args,
                                                             int ith, int nth);
 
-/* Validates the arguments of nrg_rope_positions_forward, with a workspace for one share. Computes and writes nothing. */
-NRG_NODISCARD NRG_API nrg_status nrg_rope_positions_forward_check(const nrg_rope_spec *spec, const nrg_rope_positions_args *args);
+/* Validates the arguments of nrg_rope_positions_forward. Computes and writes nothing.
+ *
+ * Parameters:
+ * - nth: the number of shares, which the size of the workspace depends on. */
+NRG_NODISCARD NRG_API nrg_status nrg_rope_positions_forward_check(const nrg_rope_spec *spec, const nrg_rope_positions_args *args,
+                                                                  int nth);
 
 /* Computes the gradients of q and k in one call: rotates by -k·θ, as nrg_rope_backward does.
  *
@@ -545,9 +558,12 @@ NRG_NODISCARD NRG_API nrg_status nrg_rope_positions_forward_check(const nrg_rope
 NRG_NODISCARD NRG_API nrg_status nrg_rope_positions_backward(const nrg_rope_spec *spec, const nrg_rope_positions_args *args,
                                                              int ith, int nth);
 
-/* Validates the arguments of nrg_rope_positions_backward, with a workspace for one share. Computes and writes nothing. */
-NRG_NODISCARD NRG_API nrg_status nrg_rope_positions_backward_check(const nrg_rope_spec *spec,
-                                                                   const nrg_rope_positions_args *args);
+/* Validates the arguments of nrg_rope_positions_backward. Computes and writes nothing.
+ *
+ * Parameters:
+ * - nth: the number of shares, which the size of the workspace depends on. */
+NRG_NODISCARD NRG_API nrg_status nrg_rope_positions_backward_check(const nrg_rope_spec *spec, const nrg_rope_positions_args *args,
+                                                                   int nth);
 
 #ifdef __cplusplus
 }

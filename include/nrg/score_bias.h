@@ -53,7 +53,7 @@
 #ifndef NRG_SCORE_BIAS_H
 #define NRG_SCORE_BIAS_H
 
-#include "norm.h"
+#include "base.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -130,7 +130,7 @@ NRG_API int nrg_t5_bucket(int64_t distance, int bidirectional, int buckets, int 
  * - table_stride: bytes from one bucket to the next; 0 is dense.
  * - diagonals: [heads][queries + keys - 1] output.
  * - diagonals_stride: bytes from one head to the next; 0 is dense.
- * - ith, nth: the call does share ith of nth. A share is a range of heads.
+ * - ith, nth: the share, a range of heads.
  *
  * Aliasing: table and diagonals share no byte.
  *
@@ -179,7 +179,7 @@ NRG_NODISCARD NRG_API nrg_status nrg_alibi_slopes(size_t heads, double max_bias,
  * - slopes: [heads] input.
  * - diagonals: [heads][queries + keys - 1] output.
  * - diagonals_stride: bytes from one head to the next; 0 is dense.
- * - ith, nth: the call does share ith of nth. A share is a range of heads.
+ * - ith, nth: the share, a range of heads.
  *
  * Aliasing: slopes and diagonals share no byte.
  *
@@ -255,7 +255,7 @@ static inline nrg_score_bias_args nrg_score_bias_args_init(nrg_dtype dtype, size
  *
  * Parameters:
  * - args: operands and options, described at their fields. Unless the tensor is empty, scores, diagonals and o must not be NULL.
- * - ith, nth: the call does share ith of nth. A share is a range of the batch · heads · queries rows.
+ * - ith, nth: the share, a range of the batch · heads · queries rows.
  *
  * Aliasing: as the matrix at nrg_score_bias_args allows.
  *
@@ -324,8 +324,8 @@ static inline nrg_score_bias_backward_args nrg_score_bias_backward_args_init(nrg
  * Parameters:
  * - args: operands and options, described at their fields. Unless heads, queries or keys is 0, d_diagonals must not be NULL, even
  *   if batch is 0.
- * - ith, nth: the call does share ith of nth. A share is a range of diagonals, and all shares have as many elements of d_o. So
- *   more threads than heads have work. The call needs no workspace and no second phase.
+ * - ith, nth: the share, a range of diagonals, and all shares have as many elements of d_o. So more threads than heads have work.
+ *   The call needs no workspace and no second phase.
  *
  * Aliasing: d_diagonals shares no byte with d_o.
  *
@@ -354,7 +354,7 @@ NRG_NODISCARD NRG_API nrg_status nrg_score_bias_backward_check(const nrg_score_b
  * - d_table: [buckets][heads] f32 output. It must not be NULL unless heads is 0, even if queries or keys is 0.
  * - d_table_stride: bytes from one bucket to the next; 0 is dense.
  * - accumulate: not 0: added to d_table; 0: overwrites it.
- * - ith, nth: the call does share ith of nth. A share is a range of heads.
+ * - ith, nth: the share, a range of heads.
  *
  * Aliasing: d_table shares no byte with d_diagonals.
  *

@@ -133,7 +133,7 @@ typedef struct nrg_sinusoidal_args {
     size_t size;               /* sizeof(nrg_sinusoidal_args) */
     size_t rows;               /* positions; may be 0 */
     nrg_dtype dtype;           /* of the table */
-    int32_t first_position;    /* the position of row 0; ignored with positions */
+    int32_t first_position;    /* the position of row 0; 0 with positions */
     const double *frequencies; /* [2, ⌈dim/2⌉] input, as nrg_sinusoidal_frequencies computes it */
     const int32_t *positions;  /* [rows] input; NULL: row k has position first_position + k */
     void *table;               /* [rows, dim] output */
@@ -163,7 +163,7 @@ static inline nrg_sinusoidal_args nrg_sinusoidal_args_init(nrg_dtype dtype, size
  * Parameters:
  * - spec: the call reads only dim and layout.
  * - args: operands, described at their fields. Unless rows is 0, frequencies and table must not be NULL.
- * - ith, nth: the call does share ith of nth. A share is a range of rows.
+ * - ith, nth: the share, a range of rows.
  *
  * Aliasing: the table shares no byte with another operand.
  *
@@ -172,6 +172,7 @@ static inline nrg_sinusoidal_args nrg_sinusoidal_args_init(nrg_dtype dtype, size
  * - NRG_ERR_STRUCT_SIZE: the size of a struct is wrong, or a field of a later version is not 0 (nrg/base.h).
  * - NRG_ERR_DIM: dim is 0, or odd with a layout other than NRG_SINUSOIDAL_INTERLEAVED.
  * - NRG_ERR_ENUM: dtype or layout has an unknown value.
+ * - NRG_ERR_COMBINATION: positions are set, and first_position is not 0.
  * - NRG_ERR_POSITION: first_position + rows is beyond the range of an int32_t.
  * - NRG_ERR_OVERFLOW: an operand has more bytes than a size_t can count, or passes the end of memory.
  * - NRG_ERR_STRIDE: table_stride is shorter than a row.

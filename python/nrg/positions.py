@@ -37,6 +37,8 @@ def sinusoidal(positions: Union[int, ArrayLike], dim: int, *, base: float = 1000
            [0.8415, 0.5403]], dtype=float32)
     """
     rows, given = arrays.counted(positions, "positions")
+    if given is not None and first_position:
+        raise arrays.unexpected("first_position", "0, since positions is an array", first_position)
     dim = arrays.count(dim, "dim", 1)
     spec = struct("nrg_sinusoidal_spec", dim=dim, base=base, spread=enum("nrg_sinusoidal_spread", spread, "NRG_SINUSOIDAL_", "spread"),
                   layout=enum("nrg_sinusoidal_layout", layout, "NRG_SINUSOIDAL_", "layout"))

@@ -93,6 +93,8 @@ class Rope:
             raise arrays.unexpected("positions", f"integers [{self.axes}, tokens]", arrays.as_array(positions, "positions"))
         else:
             tokens, given = arrays.counted(positions, "positions")
+        if given is not None and first_position:
+            raise arrays.unexpected("first_position", "0, since positions is an array", first_position)
         table: F32Array = arrays.dense(arrays.output(out, "out", (tokens, 2 * self.pairs), np.float32), "out", (tokens, 2 * self.pairs), None)
         args = struct("nrg_rope_table_args", tokens=tokens, frequencies=arrays.address(self.frequencies), magnitude=self.magnitude,
                       positions=arrays.address(given), first_position=first_position, table=arrays.address(table))
@@ -172,9 +174,9 @@ class _Rotation:
         if positions is None and batch and self.table.shape[0] < tokens:
             raise arrays.unexpected("table", f"a row for each of {tokens} tokens", self.table)
         if positions is not None:
-            args.shared_positions = int(np.ndim(positions) == 1)
-            positions = arrays.integers(positions, "positions", (tokens,) if args.shared_positions else (batch, tokens))
-            args.positions = arrays.address(positions)
+            args.shared_table_ids = int(np.ndim(positions) == 1)
+            positions = arrays.integers(positions, "positions", (tokens,) if args.shared_table_ids else (batch, tokens))
+            args.table_ids = arrays.address(positions)
         q_out, k_out = arrays.pair(out) if isinstance(out, (tuple, list)) else (out, None)
         self.q_o = arrays.output(q_out, "out", given.shape, q.dtype)
         self.k_o = None if k_given is None else arrays.output(k_out, "out", k_given.shape, k_given.dtype)
@@ -323,7 +325,9 @@ def norm_rope(q: ArrayLike, k: Optional[ArrayLike] = None, q_weight: Optional[Ar
                    dtype=dtype, names=("q", "k"))
     vectors, norm = _norm(of, {"q_weight": q_weight, "q_bias": q_bias, "k_weight": k_weight, "k_bias": k_bias}, dtype, eps, centred,
                           weight_offset, accuracy)
-    norms = [struct("nrg_norm_args", w=arrays.address(vectors[name + "_weight"]), b=arrays.address(vectors[name + "_bias"])) for name in "qk"]
+    rows = of.args.batch * of.args.tokens
+    norms = [struct("nrg_norm_args", rows=rows * heads, w=arrays.address(vectors[name + "_weight"]), b=arrays.address(vectors[name + "_bias"]))
+             for name, heads in (("q", of.args.q_heads), ("k", of.args.k_heads))]
     of.run("nrg_norm_rope_forward", norm, of.angles.spec, of.args, norms[0], norms[1] if of.k is not None else None, threads=threads)
     return of.results()
 

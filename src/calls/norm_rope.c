@@ -65,13 +65,13 @@ static inline void run_batches(nrg_norm_rope_kernel *norm_rope, const nrg_norm_r
     }
 }
 
-nrg_status nrg_norm_rope_forward(const nrg_norm_spec *norm, const nrg_rope_spec *rope_spec, const nrg_rope_args *rope,
+nrg_status nrg_norm_rope_forward(const nrg_norm_spec *norm, const nrg_rope_spec *rope, const nrg_rope_args *rope_args,
                                  const nrg_norm_args *q, const nrg_norm_args *k, int ith, int nth)
 {
     nrg_norm_rope_job job[2];
     rope_batches batches[2];
     nrg_dtype dtype;
-    const nrg_status status = make_jobs(job, batches, &dtype, (const void *const[]){norm, rope_spec, rope, q, k}, ith, nth);
+    const nrg_status status = make_jobs(job, batches, &dtype, (const void *const[]){norm, rope, rope_args, q, k}, ith, nth);
     if (status != NRG_OK)
         return status;
     nrg_norm_rope_kernel *const norm_rope = NRG_ACTIVE_KERNEL(norm_rope, dtype);
@@ -81,13 +81,13 @@ nrg_status nrg_norm_rope_forward(const nrg_norm_spec *norm, const nrg_rope_spec 
     return NRG_OK;
 }
 
-nrg_status nrg_norm_rope_forward_check(const nrg_norm_spec *norm, const nrg_rope_spec *rope_spec, const nrg_rope_args *rope,
+nrg_status nrg_norm_rope_forward_check(const nrg_norm_spec *norm, const nrg_rope_spec *rope, const nrg_rope_args *rope_args,
                                        const nrg_norm_args *q, const nrg_norm_args *k)
 {
     nrg_norm_rope_job job[2];
     rope_batches batches[2];
     nrg_dtype dtype;
-    return nrg_asked(make_jobs(job, batches, &dtype, (const void *const[]){norm, rope_spec, rope, q, k}, 0, 1));
+    return nrg_asked(make_jobs(job, batches, &dtype, (const void *const[]){norm, rope, rope_args, q, k}, 0, 1));
 }
 
 #ifndef NRG_NO_BACKWARD
@@ -159,11 +159,8 @@ static __attribute__((noinline)) nrg_status make_halves(half h[2], const void *c
         nrg_norm_backward_args *a = &h[k].norm;
         h[k].spec = *(const nrg_norm_spec *)c.part[NRG_NORM_ROPE_NORM];
         *a = *(const nrg_norm_backward_args *)c.part[NRG_NORM_ROPE_Q_ARGS + k];
-        if (!a->w) /* the other one has weights, and the offset is theirs */
+        if (!a->w) /* there are no heads; the other one has weights, and the offset is theirs */
             h[k].spec.weight_offset = 0;
-        /* after everything else: where there are heads without args, NULL is said of what is missing in them */
-        if (a->rows != c.sizes.n[NRG_NORM_ROPE_Q_ROWS + k])
-            return NRG_ERR_COMBINATION;
         *r = job[k];
         h[k].batches = batches[k];
         if (!r->heads)
@@ -179,11 +176,11 @@ static __attribute__((noinline)) nrg_status make_halves(half h[2], const void *c
     return NRG_OK;
 }
 
-nrg_status nrg_norm_rope_backward(const nrg_norm_spec *norm, const nrg_rope_spec *rope_spec, const nrg_rope_args *rope,
+nrg_status nrg_norm_rope_backward(const nrg_norm_spec *norm, const nrg_rope_spec *rope, const nrg_rope_args *rope_args,
                                   const nrg_norm_backward_args *q, const nrg_norm_backward_args *k, int ith, int nth)
 {
     half h[2];
-    nrg_status status = make_halves(h, (const void *const[]){norm, rope_spec, rope, q, k}, ith, nth);
+    nrg_status status = make_halves(h, (const void *const[]){norm, rope, rope_args, q, k}, ith, nth);
     if (status != NRG_OK)
         return status;
     nrg_rope_kernel *const rope_of = NRG_ACTIVE_KERNEL(rope, h[0].spec.dtype);
@@ -220,27 +217,27 @@ nrg_status nrg_norm_rope_backward_workspace(const nrg_norm_spec *norm, const nrg
     return NRG_OK;
 }
 
-nrg_status nrg_norm_rope_backward_check(const nrg_norm_spec *norm, const nrg_rope_spec *rope_spec, const nrg_rope_args *rope,
+nrg_status nrg_norm_rope_backward_check(const nrg_norm_spec *norm, const nrg_rope_spec *rope, const nrg_rope_args *rope_args,
                                         const nrg_norm_backward_args *q, const nrg_norm_backward_args *k)
 {
     half h[2];
-    return nrg_asked(make_halves(h, (const void *const[]){norm, rope_spec, rope, q, k}, 0, 1));
+    return nrg_asked(make_halves(h, (const void *const[]){norm, rope, rope_args, q, k}, 0, 1));
 }
 
-nrg_status nrg_norm_rope_backward_reduce(const nrg_norm_spec *norm, const nrg_rope_spec *rope_spec, const nrg_rope_args *rope,
+nrg_status nrg_norm_rope_backward_reduce(const nrg_norm_spec *norm, const nrg_rope_spec *rope, const nrg_rope_args *rope_args,
                                          const nrg_norm_backward_args *q, const nrg_norm_backward_args *k, int ith, int nth)
 {
     half h[2];
-    nrg_status status = make_halves(h, (const void *const[]){norm, rope_spec, rope, q, k}, ith, nth);
+    nrg_status status = make_halves(h, (const void *const[]){norm, rope, rope_args, q, k}, ith, nth);
     for (int i = 0; i < 2 && status == NRG_OK; i++)
         status = nrg_norm_backward_reduce(&h[i].spec, &h[i].norm, ith, nth);
     return status;
 }
 
-nrg_status nrg_norm_rope_backward_reduce_check(const nrg_norm_spec *norm, const nrg_rope_spec *rope_spec,
-                                               const nrg_rope_args *rope, const nrg_norm_backward_args *q,
+nrg_status nrg_norm_rope_backward_reduce_check(const nrg_norm_spec *norm, const nrg_rope_spec *rope,
+                                               const nrg_rope_args *rope_args, const nrg_norm_backward_args *q,
                                                const nrg_norm_backward_args *k)
 {
-    return nrg_norm_rope_backward_check(norm, rope_spec, rope, q, k); /* the same operands */
+    return nrg_norm_rope_backward_check(norm, rope, rope_args, q, k); /* the same operands */
 }
 #endif

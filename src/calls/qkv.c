@@ -209,18 +209,18 @@ nrg_status nrg_qkv_forward(const nrg_norm_spec *norm, const nrg_rope_spec *rope,
     return run(&call, ith, nth);
 }
 
-static nrg_status check(const nrg_norm_spec *norm, const nrg_rope_spec *rope, const nrg_qkv_args *args, int backward)
+static nrg_status check(const nrg_norm_spec *norm, const nrg_rope_spec *rope, const nrg_qkv_args *args, int backward, int nth)
 {
     qkv_call call;
-    const nrg_status status = make_call(&call, norm, rope, args, backward, 0, 1);
+    const nrg_status status = make_call(&call, norm, rope, args, backward, 0, nth);
     if (status != NRG_OK || !call.heads || !call.is_turned)
         return status;
     return nrg_rope_turns_exist(call.spec, call.space.pairs) ? NRG_OK : NRG_ERR_CONSTANT;
 }
 
-nrg_status nrg_qkv_forward_check(const nrg_norm_spec *norm, const nrg_rope_spec *rope, const nrg_qkv_args *args)
+nrg_status nrg_qkv_forward_check(const nrg_norm_spec *norm, const nrg_rope_spec *rope, const nrg_qkv_args *args, int nth)
 {
-    return nrg_asked(check(norm, rope, args, 0));
+    return nrg_asked(check(norm, rope, args, 0, nth));
 }
 
 #ifndef NRG_NO_BACKWARD
@@ -231,9 +231,9 @@ nrg_status nrg_qkv_backward(const nrg_rope_spec *rope, const nrg_qkv_args *args,
     return status != NRG_OK || !call.heads ? status : run(&call, ith, nth);
 }
 
-nrg_status nrg_qkv_backward_check(const nrg_rope_spec *rope, const nrg_qkv_args *args)
+nrg_status nrg_qkv_backward_check(const nrg_rope_spec *rope, const nrg_qkv_args *args, int nth)
 {
-    return nrg_asked(check(NULL, rope, args, 1));
+    return nrg_asked(check(NULL, rope, args, 1, nth));
 }
 #endif
 

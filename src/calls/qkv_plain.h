@@ -132,7 +132,7 @@ static inline int qkv_is_apart(const quick_operand *e, const qkv_operands *other
 static inline int qkv_quick_norm(const nrg_norm_spec *norm, const nrg_qkv_args *a)
 {
     if (norm)
-        return quick_norm_is_plain(norm, a->q_w ? a->q_w : a->k_w) &&
+        return quick_norm_is_plain(norm, a->q_w ? a->k_w : NULL) && /* an offset needs both: else the checker decides */
                (norm->dtype == NRG_F32) & (norm->dim == a->dim) & quick_is_same(norm->y_dtype, NRG_F32) &
                    quick_is_same(norm->r_dtype, NRG_F32) & quick_is_same(norm->w_dtype, NRG_F32);
     return !(a->q_w || a->k_w || a->q_b || a->k_b);
@@ -150,7 +150,7 @@ static inline int qkv_is_plain(qkv_call *call, const nrg_norm_spec *norm, const 
         return 0;
     if ((dim - 1 >= QUICK_MOST) | (tokens - 1 >= QUICK_MOST) | (rows - 1 >= QUICK_MOST) | (a->q_heads - 1 >= QUICK_MOST) |
         (a->k_heads >= QUICK_MOST) | (a->v_heads >= QUICK_MOST) | (a->v_dim - 1 >= QUICK_MOST) | (a->workspace == NULL) |
-        ((a->positions_stride != 0) & (a->positions != NULL)))
+        ((a->positions_stride != 0) & (a->positions != NULL)) | ((a->slot_count != 0) & (a->slots == NULL)))
         return 0;
     if (!qkv_quick_norm(norm, a))
         return 0;

@@ -22,7 +22,7 @@ static inline int quick_table_is_sound(quick_table *t)
 {
     quick_operand to, frequencies, positions;
     const int sizes = (t->rows - 1 < QUICK_MOST) & (t->dim - 1 < QUICK_MOST) & (t->frequencies != NULL) & (t->to != NULL);
-    if (!sizes || (!t->positions && t->rows - 1 > (size_t)((int64_t)INT32_MAX - t->first)))
+    if (!sizes || (t->positions ? t->first != 0 : t->rows - 1 > (size_t)((int64_t)INT32_MAX - t->first)))
         return 0;
     const int lie_well = quick_rows(&to, t->to, t->stride, t->rows, t->dim * t->element, t->element - 1) &
                          quick_rows(&frequencies, t->frequencies, 0, 1, 2 * t->pairs * sizeof(double), sizeof(double) - 1) &

@@ -36,7 +36,7 @@ static inline int is_plain_table(size_t *table_stride, const nrg_rope_spec *s, c
 {
     if ((s->size != sizeof *s) | (a->size != sizeof *a) | (s->yarn > NRG_ROPE_YARN_MOST) | (a->reserved != 0) ||
         ((s->mode != NRG_ROPE_NORMAL) & (s->mode != NRG_ROPE_NEOX)) | (s->n_dims % 2 != 0) | !(fabs(a->magnitude) <= DBL_MAX) |
-            (a->positions_stride != 0))
+            (a->magnitude == 0) | (a->positions_stride != 0))
         return 0;
     quick_table table = {a->frequencies, a->positions, a->first_position, (void *)a->table, a->table_stride,
                          a->tokens,      s->n_dims,    sizeof(float),     s->n_dims / 2};
@@ -117,7 +117,7 @@ static inline int is_plain(nrg_rope_job job[2], const nrg_rope_spec *s, const nr
     const size_t dim = a->dim, tokens = a->tokens, q_heads = a->q_heads, k_heads = a->k_heads, table_rows = a->table_rows;
     /* branches that are never taken: 343 instructions of this call where one sum of all conditions takes 438 */
     if ((s->mode != NRG_ROPE_NORMAL && s->mode != NRG_ROPE_NEOX) || (unsigned)a->dtype - NRG_F32 > NRG_BF16 - NRG_F32 ||
-        (unsigned)a->store > NRG_STORE_STREAM || s->yarn > NRG_ROPE_YARN_MOST || a->batch != 1 || a->positions_batch_stride ||
+        (unsigned)a->store > NRG_STORE_STREAM || s->yarn > NRG_ROPE_YARN_MOST || a->batch != 1 || a->table_ids_batch_stride ||
         a->reserved)
         return 0;
     if (dim - 1 >= QUICK_MOST || q_heads - 1 >= QUICK_MOST || k_heads >= QUICK_MOST || tokens - 1 >= QUICK_MOST ||
@@ -132,8 +132,8 @@ static inline int is_plain(nrg_rope_job job[2], const nrg_rope_spec *s, const nr
                 quick_rows(&table, a->table, a->table_stride, table_rows, table_row, sizeof(float) - 1) &
                 quick_apart(&q.o, &q.x, 1) & quick_apart(&q.o, &table, 0);
     size_t bytes = 2 * tokens * (q_heads + k_heads) * row + table_rows * table_row;
-    if (a->positions) {
-        sound &= quick_rows(&positions, a->positions, 0, 1, tokens * sizeof(int32_t), sizeof(int32_t) - 1) &
+    if (a->table_ids) {
+        sound &= quick_rows(&positions, a->table_ids, 0, 1, tokens * sizeof(int32_t), sizeof(int32_t) - 1) &
                  quick_apart(&q.o, &positions, 0);
         bytes += tokens * sizeof(int32_t);
     }
@@ -143,13 +143,14 @@ static inline int is_plain(nrg_rope_job job[2], const nrg_rope_spec *s, const nr
         sound &= plain_pair(&k, a->k, &a->k_strides, a->k_o, &a->k_o_strides, tokens, k_heads, row, unit) &
                  quick_apart(&k.o, &k.x, 1) & quick_apart(&k.o, &table, 0) & quick_apart(&k.o, &q.x, 0) &
                  quick_apart(&k.o, &q.o, 0) & quick_apart(&q.o, &k.x, 0);
-        if (a->positions)
+        if (a->table_ids)
             sound &= quick_apart(&k.o, &positions, 0);
         rope_fill_job(&job[1], s, a, 1, table.stride, k.x_strides, k.o_strides, backward, stream, far);
     } else {
         sound &= !a->k & !a->k_o;
     }
-    return a->positions ? sound && rope_positions_fit(a->positions, tokens, table_rows) : sound & (table_rows >= tokens);
+    return a->table_ids ? sound && rope_positions_fit(a->table_ids, tokens, table_rows)
+                        : sound & (table_rows >= tokens) & !a->shared_table_ids;
 }
 
 /* All other calls. */

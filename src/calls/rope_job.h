@@ -58,7 +58,7 @@ static inline void rope_fill_job(nrg_rope_job *job, const nrg_rope_spec *s, cons
     job->o_head_stride = o_strides[0];
     job->table = (const char *)a->table;
     job->table_stride = table_stride;
-    job->positions = a->positions;
+    job->positions = a->table_ids;
     job->heads = is_k ? a->k_heads : a->q_heads;
     job->dim = a->dim;
     job->offset = a->rotate_from;
@@ -82,8 +82,8 @@ static inline nrg_status rope_make_jobs(nrg_rope_job job[2], rope_batches batche
                                         const nrg_rope_spec *s, const nrg_rope_args *a, unsigned q_o, int backward, int stream)
 {
     const size_t *const n = c->sizes.n, positions_stride = c->stride[NRG_ROPE_POSITIONS][0];
-    for (size_t b = 0; n[NRG_ROPE_N_TABLE_ROWS] && a->positions && b < n[NRG_ROPE_N_POSITION_ROWS]; b++)
-        if (!rope_positions_fit((const int32_t *)((const char *)a->positions + b * positions_stride), a->tokens,
+    for (size_t b = 0; n[NRG_ROPE_N_TABLE_ROWS] && a->table_ids && b < n[NRG_ROPE_N_POSITION_ROWS]; b++)
+        if (!rope_positions_fit((const int32_t *)((const char *)a->table_ids + b * positions_stride), a->tokens,
                                 n[NRG_ROPE_N_TABLE_ROWS]))
             return NRG_ERR_POSITION;
     for (unsigned k = 0; k < 2; k++) {
@@ -94,7 +94,7 @@ static inline nrg_status rope_make_jobs(nrg_rope_job job[2], rope_batches batche
             .rows = a->tokens * n[NRG_ROPE_N_Q_HEADS + k],
             .x_stride = x_stride[2],
             .o_stride = o_stride[2],
-            .positions_stride = a->shared_positions ? 0 : positions_stride,
+            .positions_stride = a->shared_table_ids ? 0 : positions_stride,
         };
         job[k].heads = 0;
         if (batches[k].count && batches[k].rows)

@@ -131,10 +131,10 @@ static nrg_status rotate(const nrg_rope_spec *spec, const nrg_rope_positions_arg
     return NRG_OK;
 }
 
-static nrg_status check(const nrg_rope_spec *spec, const nrg_rope_positions_args *args, int backward)
+static nrg_status check(const nrg_rope_spec *spec, const nrg_rope_positions_args *args, int backward, int nth)
 {
     positions_call call;
-    const nrg_status status = make_call(&call, spec, args, backward, 0, 1);
+    const nrg_status status = make_call(&call, spec, args, backward, 0, nth);
     return status != NRG_OK || !call.heads || nrg_rope_turns_exist(&call.spec, call.pairs) ? status : NRG_ERR_CONSTANT;
 }
 
@@ -143,9 +143,9 @@ nrg_status nrg_rope_positions_forward(const nrg_rope_spec *spec, const nrg_rope_
     return rotate(spec, args, 0, ith, nth);
 }
 
-nrg_status nrg_rope_positions_forward_check(const nrg_rope_spec *spec, const nrg_rope_positions_args *args)
+nrg_status nrg_rope_positions_forward_check(const nrg_rope_spec *spec, const nrg_rope_positions_args *args, int nth)
 {
-    return nrg_asked(check(spec, args, 0));
+    return nrg_asked(check(spec, args, 0, nth));
 }
 
 #ifndef NRG_NO_BACKWARD
@@ -154,9 +154,9 @@ nrg_status nrg_rope_positions_backward(const nrg_rope_spec *spec, const nrg_rope
     return rotate(spec, args, 1, ith, nth);
 }
 
-nrg_status nrg_rope_positions_backward_check(const nrg_rope_spec *spec, const nrg_rope_positions_args *args)
+nrg_status nrg_rope_positions_backward_check(const nrg_rope_spec *spec, const nrg_rope_positions_args *args, int nth)
 {
-    return nrg_asked(check(spec, args, 1));
+    return nrg_asked(check(spec, args, 1, nth));
 }
 #endif
 

@@ -18,11 +18,9 @@ static wide wide_reciprocal_power(wide log_base, double numerator, double denomi
     return wide_exp(wide_minus(wide_mul(log_base, wide_div(wide_of(numerator), wide_of(denominator)))));
 }
 
-/* c(β) of the header. Without a context it is beyond all pairs, on the side that ln 0 = -∞ leaves it. */
+/* c(β) of the header. */
 static wide correction(const nrg_rope_spec *s, double beta)
 {
-    if (!s->n_ctx_orig)
-        return wide_of(s->freq_base > 1 ? -1 : (double)s->n_dims);
     const wide log_turns = wide_add(wide_log(beta), wide_log_two_pi);
     const wide turns = wide_add(wide_log((double)s->n_ctx_orig), wide_minus(log_turns));
     return wide_div(wide_mul(wide_of((double)s->n_dims), turns), wide_mul(wide_of(2), wide_log(s->freq_base)));

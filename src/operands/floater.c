@@ -37,6 +37,8 @@ static nrg_status measure(const nrg_floater_spec *spec, const void *state0, unsi
         return status;
     if (!spec->substeps)
         return NRG_ERR_CONSTANT;
+    if (spec->times && spec->t0 != 0)
+        return NRG_ERR_COMBINATION;
     if (n && !spec->h)
         return NRG_ERR_NULL;
     if (n == SIZE_MAX)

@@ -10,6 +10,19 @@ enum { ROWS = NRG_NORM_ROPE_Q_ROWS, W_DIM = NRG_NORM_ROPE_K_ROWS + 1, STATISTICS
 
 enum { NORM = NRG_NORM_ROPE_NORM, SPEC = NRG_NORM_ROPE_SPEC, ARGS = NRG_NORM_ROPE_ARGS, Q_ARGS = NRG_NORM_ROPE_Q_ARGS };
 
+/* Whether the rows of a norm are those of the rotation; or NULL, which is a struct of zeros. */
+static int are_rows(size_t rows, size_t rows2, size_t rows3, size_t heads)
+{
+    return (rows == heads && rows2 == 1 && rows3 == 1) || !(rows | rows2 | rows3);
+}
+
+/* Whether each tensor with heads has the weights that an offset is added to. */
+static int offsets_fit(const void *const *part, const void *q_w, const void *k_w)
+{
+    const nrg_rope_args *rope = part[ARGS];
+    return (!rope->q_heads || nrg_norm_offset_fits(part[NORM], q_w)) && (!rope->k_heads || nrg_norm_offset_fits(part[NORM], k_w));
+}
+
 /* What forward and backward say of their options. */
 static nrg_status measure_specs(const void *const *part, unsigned q_o, nrg_sizes *s)
 {
@@ -47,10 +60,10 @@ static nrg_status measure_specs(const void *const *part, unsigned q_o, nrg_sizes
 /* ---- forward ---- */
 
 /* What the rotation has is not said again. */
-static int is_weights_only(const nrg_norm_args *a)
+static int is_weights_only(const nrg_norm_args *a, size_t heads)
 {
-    return !(a->rows || a->rows2 > 1 || a->rows3 > 1 || a->x || a->y || a->z || a->y_repeat || a->z_repeat || a->store || a->o ||
-             a->packed || a->scales || a->r);
+    return are_rows(a->rows, a->rows2, a->rows3, heads) &&
+           !(a->x || a->y || a->z || a->y_repeat || a->z_repeat || a->store || a->o || a->packed || a->scales || a->r);
 }
 
 static nrg_status measure_forward(const void *const *part, nrg_sizes *s)
@@ -59,7 +72,7 @@ static nrg_status measure_forward(const void *const *part, nrg_sizes *s)
     const nrg_status status = measure_specs(part, NRG_NORM_ROPE_Q_O, s);
     if (status != NRG_OK)
         return status;
-    const int fits = is_weights_only(q) && is_weights_only(k) && nrg_norm_offset_fits(part[NORM], q->w ? q->w : k->w);
+    const int fits = is_weights_only(q, s->n[ROWS]) && is_weights_only(k, s->n[ROWS + 1]) && offsets_fit(part, q->w, k->w);
     return fits ? NRG_OK : NRG_ERR_COMBINATION;
 }
 
@@ -107,13 +120,14 @@ static nrg_status measure_backward(const void *const *part, nrg_sizes *s)
         return status;
     for (int k = 0; k < 2; k++) {
         const nrg_norm_backward_args *a = part[Q_ARGS + k];
-        if (a->d_o || a->dx || a->y || a->r || a->z || a->dr_in || a->dy || a->dz || a->rows2 > 1 || a->rows3 > 1)
+        if (a->d_o || a->dx || a->y || a->r || a->z || a->dr_in || a->dy || a->dz ||
+            !are_rows(a->rows, a->rows2, a->rows3, s->n[ROWS + k]))
             return NRG_ERR_COMBINATION;
         if ((status = nrg_norm_measure_space(norm, s->n[ROWS + k], a, &s->n[SPACE + k])) != NRG_OK)
             return status;
     }
     const nrg_norm_backward_args *const q = part[Q_ARGS], *const k = part[Q_ARGS + 1];
-    if (!nrg_norm_offset_fits(norm, q->w ? q->w : k->w))
+    if (!offsets_fit(part, q->w, k->w))
         return NRG_ERR_COMBINATION;
     s->n[SUMS] = norm->dim; /* written where there are no heads, too */
     if (!norm->centred)

@@ -18,7 +18,8 @@ static nrg_status measure_norm(const nrg_norm_spec *norm, const nrg_qkv_args *ar
         return NRG_ERR_DIM;
     if (norm->dtype != NRG_F32)
         return NRG_ERR_DTYPE;
-    const int offset_fits = nrg_norm_offset_fits(norm, args->q_w ? args->q_w : args->k_w);
+    const int offset_fits =
+        (!args->q_heads || nrg_norm_offset_fits(norm, args->q_w)) && (!args->k_heads || nrg_norm_offset_fits(norm, args->k_w));
     return norm->gate || norm->residual_mode || norm->format || nrg_norm_alike(norm) > 1 || !offset_fits ? NRG_ERR_COMBINATION
                                                                                                          : NRG_OK;
 }
@@ -85,7 +86,7 @@ static nrg_status measure_with(const nrg_norm_spec *norm, const void *const *par
     nrg_status status = measure_args(part, s);
     if (status != NRG_OK || (norm && (status = measure_norm(norm, args)) != NRG_OK))
         return status;
-    if (shares->backward && args->v_heads)
+    if ((shares->backward && args->v_heads) || (args->slot_count && !args->slots))
         return NRG_ERR_COMBINATION;
     s->type[NRG_QKV_TYPE_X] = args->dtype;
     s->type[NRG_QKV_TYPE_Q_O] = beside(args->q_o_dtype, args->dtype);

@@ -65,13 +65,23 @@ static int constants_are_sound(const nrg_rope_spec *s)
     if (!nrg_rope_in_range(s->freq_base) || !nrg_rope_in_range(s->freq_scale) || !(fabs(s->attn_factor) <= 0x1p400) ||
         s->attn_factor == 0 || !(fabs(s->ext_factor) <= 0x1p400))
         return 0;
-    if ((yarn && s->n_ctx_orig < 0) || (llama && s->n_ctx_orig <= 0))
+    if ((yarn | llama) && s->n_ctx_orig <= 0)
         return 0;
     if (yarn && (s->freq_base == 1 || !nrg_rope_in_range(s->beta_fast) || !nrg_rope_in_range(s->beta_slow)))
         return 0;
     if (s->scaling != NRG_ROPE_SCALING_NONE && !nrg_rope_in_range(s->factor))
         return 0;
     return !llama || (s->low_freq_factor >= 0 && s->high_freq_factor > s->low_freq_factor && s->high_freq_factor <= 0x1p400);
+}
+
+/* Whether an option is set that the others do not use. What ggml's call passes in any case may be anything: n_ctx_orig and the
+ * two beta. */
+static int has_unused(const nrg_rope_spec *s)
+{
+    const int none = s->scaling == NRG_ROPE_SCALING_NONE, llama = s->scaling == NRG_ROPE_SCALING_LLAMA3;
+    return (none && s->factor != 1) || (!llama && (s->low_freq_factor != 1 || s->high_freq_factor != 4)) ||
+           (s->yarn && s->ext_factor == 0) ||
+           (!nrg_rope_has_sections(s->mode) && (s->sections[0] | s->sections[1] | s->sections[2] | s->sections[3]));
 }
 
 /* What angles are made of: pairs, sections and constants. */
@@ -84,7 +94,7 @@ nrg_status nrg_rope_measure_angles(const nrg_rope_spec *spec, size_t *pairs)
         return NRG_ERR_DIM;
     if ((status = check_sections(spec)) != NRG_OK)
         return status;
-    return constants_are_sound(spec) ? NRG_OK : NRG_ERR_CONSTANT;
+    return !constants_are_sound(spec) ? NRG_ERR_CONSTANT : has_unused(spec) ? NRG_ERR_COMBINATION : NRG_OK;
 }
 
 static nrg_status measure_frequencies(const void *const *part, nrg_sizes *s)
@@ -140,8 +150,10 @@ static nrg_status measure_table(const void *const *part, nrg_sizes *s)
     nrg_status status = measure_pairs(spec, &pairs);
     if (status != NRG_OK || (status = check_sections(spec)) != NRG_OK)
         return status;
-    if (!(fabs(args->magnitude) <= DBL_MAX))
+    if (!(fabs(args->magnitude) <= DBL_MAX) || args->magnitude == 0)
         return NRG_ERR_CONSTANT;
+    if (args->positions && args->first_position)
+        return NRG_ERR_COMBINATION;
     if (!args->positions && !nrg_rope_can_count(args->first_position, tokens))
         return NRG_ERR_POSITION;
     s->n[TABLE_TOKENS] = tokens;
@@ -188,6 +200,8 @@ nrg_status nrg_rope_measure(const nrg_rope_spec *spec, const nrg_rope_args *args
         return status;
     if (!nrg_rope_fits(pairs, args->rotate_from, args->dim))
         return NRG_ERR_DIM;
+    if (args->shared_table_ids && !args->table_ids)
+        return NRG_ERR_COMBINATION;
     const int is_used = args->batch && tokens && (args->q_heads | args->k_heads);
     s->type[0] = args->dtype;
     s->n[NRG_ROPE_N_TOKENS] = tokens;
@@ -197,13 +211,13 @@ nrg_status nrg_rope_measure(const nrg_rope_spec *spec, const nrg_rope_args *args
     s->n[NRG_ROPE_N_TABLE_DIM] = 2 * pairs;
     s->n[NRG_ROPE_N_TABLE_ROWS] = is_used ? args->table_rows : 0;
     s->n[NRG_ROPE_N_BATCH] = args->batch;
-    s->n[NRG_ROPE_N_POSITION_ROWS] = args->shared_positions ? 1 : args->batch;
+    s->n[NRG_ROPE_N_POSITION_ROWS] = args->shared_table_ids ? 1 : args->batch;
     nrg_rope_measure_heads(s, NRG_BIT(NRG_ROPE_Q), NRG_BIT(q_o), args->q_heads, args->q_o);
     nrg_rope_measure_heads(s, NRG_BIT(NRG_ROPE_K), NRG_BIT(q_o + 1), args->k_heads, args->k_o);
     if (!is_used)
         s->ignored |= NRG_BIT(NRG_ROPE_TABLE) | NRG_BIT(NRG_ROPE_POSITIONS);
-    /* no position is below 0 rows */
-    return is_used && args->table_rows < (args->positions ? 1 : tokens) ? NRG_ERR_POSITION : NRG_OK;
+    /* no id is below 0 rows */
+    return is_used && args->table_rows < (args->table_ids ? 1 : tokens) ? NRG_ERR_POSITION : NRG_OK;
 }
 
 static nrg_status measure_rope(const void *const *part, nrg_sizes *s)
@@ -276,6 +290,8 @@ nrg_status nrg_rope_measure_positions(const nrg_rope_spec *spec, size_t dim, siz
         return status;
     if (!nrg_rope_fits(space->pairs, rotate_from, dim))
         return NRG_ERR_DIM;
+    if (positions && first_position)
+        return NRG_ERR_COMBINATION;
     if (!positions && !nrg_rope_can_count(first_position, space->tokens))
         return NRG_ERR_POSITION;
     space->axes = nrg_rope_axes(spec);

@@ -179,14 +179,14 @@ nrg_status nrg_rope_measure(const nrg_rope_spec *spec, const nrg_rope_args *args
                         .at = NRG_AT(nrg_rope_args, table),                                                                      \
                         .dim = NRG_ROPE_N_TABLE_DIM,                                                                             \
                         .level = {{.stride = NRG_AT(nrg_rope_args, table_stride), .count = NRG_ROPE_N_TABLE_ROWS}}},             \
-    [NRG_ROPE_POSITIONS] = {"positions",                                                                                         \
+    [NRG_ROPE_POSITIONS] = {"table_ids",                                                                                         \
                             NRG_IN,                                                                                              \
                             NRG_ELEMENT_I32,                                                                                     \
                             .may_be_absent = 1,                                                                                  \
                             .part = (args),                                                                                      \
-                            .at = NRG_AT(nrg_rope_args, positions),                                                              \
+                            .at = NRG_AT(nrg_rope_args, table_ids),                                                              \
                             .dim = NRG_ROPE_N_TOKENS,                                                                            \
-                            .level = {{.stride = NRG_AT(nrg_rope_args, positions_batch_stride),                                  \
+                            .level = {{.stride = NRG_AT(nrg_rope_args, table_ids_batch_stride),                                  \
                                        .count = NRG_ROPE_N_POSITION_ROWS}}},                                                     \
     [NRG_ROPE_Q] = {"q", NRG_IN, NRG_ELEMENT_CHOSEN, NRG_ROPE_HEADS(q, args, NRG_ROPE_N_Q_HEADS)},                               \
     [NRG_ROPE_K] = {"k", NRG_IN, NRG_ELEMENT_CHOSEN, NRG_ROPE_HEADS(k, args, NRG_ROPE_N_K_HEADS)}

@@ -58,6 +58,8 @@ static nrg_status measure_table(const void *const *part, nrg_sizes *s)
     const size_t rows = args->rows, pairs = nrg_sinusoidal_pairs(spec->dim);
     if (spec->dim == 0 || (spec->layout != NRG_SINUSOIDAL_INTERLEAVED && spec->dim % 2))
         return NRG_ERR_DIM;
+    if (args->positions && args->first_position)
+        return NRG_ERR_COMBINATION;
     if (!args->positions && !nrg_rope_can_count(args->first_position, rows))
         return NRG_ERR_POSITION;
     if (pairs > SIZE_MAX / 2)

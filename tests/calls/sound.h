@@ -105,6 +105,9 @@ typedef struct sound_call {
     int size_count;
     unsigned fixed_part; /* which is no argument of the caller's, and stays as set_up() makes it; 0: none */
     int is_part;         /* another description has the statuses of the function that this one has not */
+
+    /* Fits numbers to the operands that are there, where others would be refused. May be NULL. */
+    void (*settle)(void *const *part);
 } sound_call;
 
 /* The calls of a family. */

@@ -23,7 +23,7 @@ static size_t positions_of(int variant) { return variant == NO_POSITIONS ? 0 : N
 static uint32_t set_up_recurrent(void *const *part, int variant)
 {
     nrg_recurrent_args *args = part[ARGS];
-    *args = nrg_recurrent_args_init(NRG_F32, DIM, positions_of(variant), NULL, NULL, NULL);
+    *args = nrg_recurrent_args_init(NRG_F32, positions_of(variant), DIM, NULL, NULL, NULL);
     args->chains = chains_of(variant);
     if (variant == BESIDE) {
         args->p_stride[0] = CHAINS * DIM * sizeof(float);
@@ -56,7 +56,7 @@ static const sound_size recurrent_sizes[] = {{ARGS, NRG_AT(nrg_recurrent_args, d
 static uint32_t set_up_recurrent_backward(void *const *part, int variant)
 {
     nrg_recurrent_backward_args *args = part[ARGS];
-    *args = nrg_recurrent_backward_args_init(NRG_F32, DIM, positions_of(variant), NULL, NULL, NULL, NULL);
+    *args = nrg_recurrent_backward_args_init(NRG_F32, positions_of(variant), DIM, NULL, NULL, NULL, NULL);
     args->chains = chains_of(variant);
     if (variant == BESIDE) {
         args->p_stride[0] = args->dp_stride[0] = CHAINS * DIM * sizeof(float);
@@ -148,20 +148,20 @@ enum { EVEN, TIMES, FROM_STATE, NOWHERE, FLOATER_VARIANTS };
 static void set_spec(void *const *part, int variant)
 {
     nrg_floater_spec *spec = part[SPEC];
-    *spec = nrg_floater_spec_init(NRG_F32, DIM, N, decay, decay_vjp, NULL);
+    *spec = nrg_floater_spec_init(NRG_F32, N, DIM, decay, decay_vjp, NULL);
     if (variant == TIMES) {
         spec->dtype = NRG_BF16;
         spec->p0_dtype = NRG_F32;
         spec->substeps = 2;
     }
     if (variant == NOWHERE)
-        *spec = nrg_floater_spec_init(NRG_F32, DIM, 0, NULL, NULL, NULL);
+        *spec = nrg_floater_spec_init(NRG_F32, 0, DIM, NULL, NULL, NULL);
 }
 
 static uint32_t set_up_floater(void *const *part, int variant)
 {
     set_spec(part, variant);
-    *(nrg_floater_args *)part[PATH] = nrg_floater_args_init(NULL, NULL, NULL, 0);
+    *(nrg_floater_args *)part[PATH] = nrg_floater_args_init(NULL, NULL);
     switch (variant) {
     case EVEN:
         return NRG_BIT(NRG_FLOATER_P0);
@@ -186,7 +186,7 @@ RUN_WORKSPACE(run_floater_workspace, nrg_floater_workspace, part[SPEC])
 static uint32_t set_up_floater_backward(void *const *part, int variant)
 {
     set_spec(part, variant);
-    *(nrg_floater_backward_args *)part[PATH] = nrg_floater_backward_args_init(NULL, NULL, NULL, NULL, 0);
+    *(nrg_floater_backward_args *)part[PATH] = nrg_floater_backward_args_init(NULL, NULL, NULL);
     const uint32_t starts = NRG_BIT(NRG_FLOATER_BACKWARD_D_P0) | NRG_BIT(NRG_FLOATER_BACKWARD_D_STATE0);
     switch (variant) {
     case EVEN:
@@ -229,15 +229,17 @@ static nrg_status spoil_times(void *const *part, int n)
 
 #define WRONG_DIM WRONG_U64(SPEC, nrg_floater_spec, dim, 0, NRG_ERR_DIM)
 #define WRONG_SUBSTEPS WRONG_U64(SPEC, nrg_floater_spec, substeps, 0, NRG_ERR_CONSTANT)
-#define NOT_LOOKED_AT(variant)                                                                                                   \
-    WRONG_VARIANT(variant), WRONG_F64(SPEC, nrg_floater_spec, t0, NAN, NRG_OK), WRONG_F64(SPEC, nrg_floater_spec, dt, NAN, NRG_OK)
+#define NOT_LOOKED_AT(variant) WRONG_VARIANT(variant), WRONG_F64(SPEC, nrg_floater_spec, dt, NAN, NRG_OK)
 #define WRONG_SPEC                                                                                                               \
     WRONG_DIM, WRONG_SUBSTEPS, WRONG_U32(SPEC, nrg_floater_spec, p0_dtype, NRG_F16, NRG_ERR_DTYPE),                              \
         WRONG_NULL(SPEC, nrg_floater_spec, h), WRONG_F64(SPEC, nrg_floater_spec, t0, NAN, NRG_ERR_POSITION),                     \
         WRONG_F64(SPEC, nrg_floater_spec, t0, INFINITY, NRG_ERR_POSITION),                                                       \
         WRONG_F64(SPEC, nrg_floater_spec, dt, -INFINITY, NRG_ERR_POSITION),                                                      \
         WRONG_F64(SPEC, nrg_floater_spec, dt, NAN, NRG_ERR_POSITION),                                                            \
-        WRONG_F64(SPEC, nrg_floater_spec, dt, 1e308, NRG_ERR_POSITION), NOT_LOOKED_AT(TIMES), NOT_LOOKED_AT(NOWHERE)
+        WRONG_F64(SPEC, nrg_floater_spec, dt, 1e308, NRG_ERR_POSITION), NOT_LOOKED_AT(TIMES),                                    \
+        WRONG_F64(SPEC, nrg_floater_spec, t0, 1, NRG_ERR_COMBINATION),                                                           \
+        WRONG_F64(SPEC, nrg_floater_spec, t0, NAN, NRG_ERR_COMBINATION), NOT_LOOKED_AT(NOWHERE),                                 \
+        WRONG_F64(SPEC, nrg_floater_spec, t0, NAN, NRG_OK)
 static const sound_wrong wrong_floater[] = {WRONG_STRIDE(PATH, nrg_floater_args, p_stride), WRONG_SPEC};
 static const sound_wrong wrong_floater_backward[] = {WRONG_STRIDE(PATH, nrg_floater_backward_args, dp_stride),
                                                      WRONG_NULL(SPEC, nrg_floater_spec, vjp), WRONG_SPEC};

@@ -22,9 +22,8 @@ enum { TOKENS = 3, Q_HEADS = 2, K_HEADS = 1, DIM = 12, N_DIMS = 8 };
         ROPE_U32(part, mode, 56, NRG_ERR_ENUM), ROPE_U32(part, mode, 256, NRG_ERR_ENUM),                                         \
         ROPE_U32(part, mode, 264, NRG_ERR_ENUM), ROPE_U32(part, mode, 297, NRG_ERR_ENUM),                                        \
         ROPE_U32(part, mode, INT_MAX, NRG_ERR_ENUM), ROPE_U32(part, mode, INT_MIN, NRG_ERR_ENUM),                                \
-        ROPE_U32(part, yarn, 4, NRG_ERR_ENUM), ROPE_U32(part, yarn, 3, NRG_OK), ROPE_U64(part, n_dims, 0, NRG_ERR_DIM),          \
-        ROPE_U64(part, n_dims, 1, NRG_ERR_DIM), ROPE_U64(part, n_dims, 7, NRG_ERR_DIM),                                          \
-        ROPE_U64(part, n_dims, ((uint64_t)1 << 31) + 1, NRG_ERR_DIM),                                                            \
+        ROPE_U32(part, yarn, 4, NRG_ERR_ENUM), ROPE_U64(part, n_dims, 0, NRG_ERR_DIM), ROPE_U64(part, n_dims, 1, NRG_ERR_DIM),   \
+        ROPE_U64(part, n_dims, 7, NRG_ERR_DIM), ROPE_U64(part, n_dims, ((uint64_t)1 << 31) + 1, NRG_ERR_DIM),                    \
         ROPE_U64(part, n_dims, ((uint64_t)1 << 31) + 2, NRG_ERR_DIM), ROPE_U64(part, n_dims, SIZE_MAX, NRG_ERR_DIM),             \
         ROPE_U64(part, n_dims, SIZE_MAX - 1, NRG_ERR_DIM)
 #define UNUSED_CONSTANTS(part)                                                                                                   \
@@ -52,6 +51,7 @@ static nrg_status run_pairs(void *const *part, int ith, int nth)
 }
 
 static const sound_wrong wrong_pairs[] = {WRONG_ROPE_SPEC(NRG_ROPE_SPEC), UNUSED_CONSTANTS(NRG_ROPE_SPEC),
+                                          ROPE_U32(NRG_ROPE_SPEC, yarn, 3, NRG_OK),
                                           ROPE_U64(NRG_ROPE_SPEC, n_dims, (uint64_t)1 << 31, NRG_OK)};
 
 /* ---- frequencies and tables ---- */
@@ -83,7 +83,14 @@ static nrg_status run_frequencies(void *const *part, int ith, int nth)
     SPEC_U32(mode, NRG_ROPE_MROPE, NRG_ERR_DIM), SPEC_U32(mode, NRG_ROPE_VISION, NRG_ERR_DIM),                                   \
         SPEC_U32(mode, NRG_ROPE_IMROPE, NRG_ERR_DIM), SPEC_U32(mode, NRG_ROPE_IMROPE_TIME, NRG_ERR_DIM), WRONG_SECTION(0, -1),   \
         WRONG_SECTION(1, -1), WRONG_SECTION(2, -1), WRONG_SECTION(3, -1), WRONG_SECTION(0, INT_MIN), WRONG_SECTION(3, INT_MIN),  \
-        SPEC_WITH(sections[0], -1), SPEC_U32(mode, NRG_ROPE_NEOX, NRG_OK)
+        SPEC_WITH(sections[0], 1), SPEC_U32(mode, NRG_ROPE_NEOX, NRG_ERR_COMBINATION), SPEC_WITH(sections[3], -1),               \
+        SPEC_U32(mode, NRG_ROPE_NORMAL, NRG_ERR_COMBINATION)
+
+/* Options that the others do not use. */
+#define UNUSED_OPTIONS                                                                                                           \
+    SPEC_U32(yarn, NRG_ROPE_YARN_NO_MSCALE, NRG_ERR_COMBINATION), SPEC_F64(factor, 2, NRG_ERR_COMBINATION),                      \
+        SPEC_F64(factor, NAN, NRG_ERR_COMBINATION), SPEC_F64(low_freq_factor, 0, NRG_ERR_COMBINATION),                           \
+        NTK SPEC_F64(low_freq_factor, NAN, NRG_ERR_COMBINATION), NTK SPEC_F64(high_freq_factor, 5, NRG_ERR_COMBINATION)
 
 /* Numbers that have to be from 2^-400 to 2^400, with the options that go before, each with a comma. */
 #define NO_NUMBER(field, ...)                                                                                                    \
@@ -112,12 +119,11 @@ static const sound_wrong wrong_frequencies[] = {
     SPEC_F64(attn_factor, 0, NRG_ERR_CONSTANT),
     SPEC_F64(attn_factor, -1, NRG_OK),
     NO_NUMBER(ext_factor, SPEC_WITH(n_ctx_orig, 4096), ),
-    YARN SPEC_U32(n_ctx_orig, 0, NRG_OK),
+    YARN SPEC_U32(yarn, NRG_ROPE_YARN_MOST, NRG_OK),
+    YARN SPEC_U32(n_ctx_orig, 0, NRG_ERR_CONSTANT),
     YARN SPEC_U32(n_ctx_orig, -1, NRG_ERR_CONSTANT),
     YARN SPEC_U32(n_ctx_orig, INT_MIN, NRG_ERR_CONSTANT),
     YARN SPEC_F64(freq_base, 1, NRG_ERR_CONSTANT),
-    YARN SPEC_WITH(n_ctx_orig, 0),
-    SPEC_F64(freq_base, 1, NRG_ERR_CONSTANT),
     LLAMA3 SPEC_U32(n_ctx_orig, 0, NRG_ERR_CONSTANT),
     LLAMA3 SPEC_U32(n_ctx_orig, -1, NRG_ERR_CONSTANT),
     WRONG_BAND(4, 1),
@@ -127,12 +133,10 @@ static const sound_wrong wrong_frequencies[] = {
     WRONG_BAND(1, NAN),
     WRONG_BAND(1, INFINITY),
     WRONG_BAND(INFINITY, INFINITY),
-    /* what is not used is not looked at */
-    SPEC_WITH_F64(factor, NAN),
+    UNUSED_OPTIONS,
+    /* ggml's call has these in any case */
     SPEC_WITH_F64(beta_fast, NAN),
     SPEC_WITH_F64(beta_slow, NAN),
-    SPEC_WITH_F64(low_freq_factor, NAN),
-    SPEC_WITH_F64(high_freq_factor, NAN),
     SPEC_U32(n_ctx_orig, INT_MIN, NRG_OK),
     /* no pair turns more than 2^18 radians from one position to the next: the last one, with a base below 1 */
     SPEC_F64(freq_base, 0x1p-40, NRG_ERR_CONSTANT),
@@ -172,6 +176,8 @@ static const sound_wrong wrong_table[] = {
     UNUSED_CONSTANTS(NRG_ROPE_SPEC),
     TABLE_U32(reserved, 1, NRG_ERR_STRUCT_SIZE),
     TABLE_F64(magnitude, NAN, NRG_ERR_CONSTANT),
+    TABLE_F64(magnitude, 0, NRG_ERR_CONSTANT),
+    TABLE_F64(magnitude, -0.0, NRG_ERR_CONSTANT),
     TABLE_F64(magnitude, INFINITY, NRG_ERR_CONSTANT),
     TABLE_F64(magnitude, -INFINITY, NRG_ERR_CONSTANT),
     TABLE_U32(first_position, INT32_MAX - TOKENS + 2, NRG_ERR_POSITION),
@@ -181,7 +187,9 @@ static const sound_wrong wrong_table[] = {
     WITH_U64(NRG_ROPE_ARGS, nrg_rope_table_args, tokens, 0),
     SPEC_U64(n_dims, 7, NRG_ERR_DIM),
     WRONG_VARIANT(2),
-    TABLE_U32(first_position, INT32_MAX, NRG_OK),
+    TABLE_U32(first_position, INT32_MAX, NRG_ERR_COMBINATION),
+    WRONG_VARIANT(1),
+    TABLE_U32(first_position, -1, NRG_ERR_COMBINATION),
 };
 static const sound_size table_sizes[] = {{NRG_ROPE_ARGS, NRG_AT(nrg_rope_table_args, tokens)}};
 
@@ -215,7 +223,7 @@ static nrg_rope_args rope_args(int variant)
     args.table_rows = variant ? TOKENS + 1 : TOKENS;
     args.rotate_from = variant == 2 ? 3 : 0;
     args.batch = batch_of(variant);
-    args.shared_positions = variant == 3;
+    args.shared_table_ids = variant == 3;
     args.store = NRG_STORE_KEEP;
     return args;
 }
@@ -234,17 +242,17 @@ static uint32_t set_up_rope(void *const *part, int variant)
     return rope_there(variant, NRG_ROPE_Q_O);
 }
 
-static size_t position_rows(const nrg_rope_args *args) { return args->shared_positions ? 1 : args->batch; }
+static size_t position_rows(const nrg_rope_args *args) { return args->shared_table_ids ? 1 : args->batch; }
 
 static int32_t *position_of(const nrg_rope_args *args, size_t batch, size_t token)
 {
-    const size_t stride = args->positions_batch_stride ? args->positions_batch_stride : args->tokens * sizeof(int32_t);
-    return (int32_t *)((char *)own_memory(args->positions) + batch * stride) + token;
+    const size_t stride = args->table_ids_batch_stride ? args->table_ids_batch_stride : args->tokens * sizeof(int32_t);
+    return (int32_t *)((char *)own_memory(args->table_ids) + batch * stride) + token;
 }
 
 static void fill_positions(const nrg_rope_args *args)
 {
-    for (size_t b = 0; args->positions && b < position_rows(args); b++)
+    for (size_t b = 0; args->table_ids && b < position_rows(args); b++)
         for (size_t t = 0; t < args->tokens; t++)
             *position_of(args, b, t) = (int32_t)((b + t) % 2);
 }
@@ -254,7 +262,7 @@ static void fill_rope(void *const *part) { fill_positions(part[NRG_ROPE_ARGS]); 
 static nrg_status spoil_positions(nrg_rope_args *args, int n)
 {
     static const int32_t wrong[] = {-1, INT32_MIN, TOKENS + 1, INT32_MAX};
-    const int all = args->positions ? (int)position_rows(args) * TOKENS : 0;
+    const int all = args->table_ids ? (int)position_rows(args) * TOKENS : 0;
     if (!all || n > 4 * all)
         return NRG_OK;
     if (n < 4 * all) {
@@ -298,7 +306,7 @@ static nrg_status ask_rope_backward(void *const *part)
         ARGS_U64(args, rotate_from, SIZE_MAX, NRG_ERR_DIM), ARGS_U64(args, rotate_from, SIZE_MAX - N_DIMS + 1, NRG_ERR_DIM),     \
         ARGS_U64(args, dim, 0, NRG_ERR_DIM), ARGS_U32(args, dtype, NRG_DTYPE_SAME, NRG_ERR_ENUM),                                \
         ARGS_U32(args, dtype, NRG_BF16 + 1, NRG_ERR_ENUM), ARGS_U32(args, store, NRG_STORE_STREAM + 1, NRG_ERR_ENUM),            \
-        ARGS_U32(args, store, NRG_STORE_STREAM, NRG_OK), ARGS_U32(args, shared_positions, 1, NRG_OK),                            \
+        ARGS_U32(args, store, NRG_STORE_STREAM, NRG_OK), ARGS_U32(args, shared_table_ids, 1, NRG_ERR_COMBINATION),               \
         ARGS_U64(args, table_rows, TOKENS - 1, NRG_ERR_POSITION), ARGS_U64(args, table_rows, 0, NRG_ERR_POSITION),               \
         ARGS_U64(args, table_rows, TOKENS, NRG_OK), ARGS_U32(args, reserved, 1, NRG_ERR_STRUCT_SIZE),                            \
         ARGS_WITH(args, tokens, 0), ROPE_U64(spec, n_dims, 7, NRG_ERR_DIM)
@@ -309,15 +317,15 @@ static nrg_status ask_rope_backward(void *const *part)
         ARGS_WITH(args, name##_strides.row, 1), ARGS_WITH(args, name##_strides.head, 1),                                         \
         ARGS_WITH(args, name##_o_strides.row, 1), ARGS_WITH(args, name##_strides.batch, 1)
 #define WITHOUT_HEADS(args)                                                                                                      \
-    WITHOUT(args, q), ARGS_U32(args, shared_positions, 0, NRG_OK), WITHOUT(args, k),                                             \
-        ARGS_U32(args, shared_positions, 0, NRG_OK), WITHOUT(args, q), WITHOUT(args, k), ARGS_U64(args, table, 0, NRG_OK),       \
+    WITHOUT(args, q), ARGS_U32(args, shared_table_ids, 0, NRG_OK), WITHOUT(args, k),                                             \
+        ARGS_U32(args, shared_table_ids, 0, NRG_OK), WITHOUT(args, q), WITHOUT(args, k), ARGS_U64(args, table, 0, NRG_OK),       \
         WITHOUT(args, q), ARGS_U64(args, q, 64, NRG_ERR_COMBINATION), WITHOUT(args, q),                                          \
         ARGS_U64(args, q_o, 64, NRG_ERR_COMBINATION), WITHOUT(args, k), ARGS_U64(args, k, 64, NRG_ERR_COMBINATION),              \
         WITHOUT(args, k), ARGS_U64(args, k_o, 64, NRG_ERR_COMBINATION), ARGS_U64(args, q_heads, 0, NRG_ERR_COMBINATION),         \
         ARGS_U64(args, k_heads, 0, NRG_ERR_COMBINATION), ARGS_U64(args, batch, 0, NRG_OK)
 
 static const sound_wrong wrong_rope[] = {WRONG_ROTATION(NRG_ROPE_SPEC, NRG_ROPE_ARGS), WITHOUT_HEADS(NRG_ROPE_ARGS),
-                                         WRONG_VARIANT(2), /* with positions */
+                                         WRONG_VARIANT(2), /* with ids */
                                          ARGS_U64(NRG_ROPE_ARGS, table_rows, 0, NRG_ERR_POSITION)};
 static const sound_size rope_sizes[] = {{NRG_ROPE_ARGS, NRG_AT(nrg_rope_args, tokens)},
                                         {NRG_ROPE_ARGS, NRG_AT(nrg_rope_args, dim)},
@@ -342,8 +350,9 @@ static void set_up_specs(void *const *part, int variant)
 static uint32_t set_up_norm_rope(void *const *part, int variant)
 {
     set_up_specs(part, variant);
-    *(nrg_norm_args *)part[NRG_NORM_ROPE_Q_ARGS] = nrg_norm_args_init(0, NULL, NULL, NULL);
-    *(nrg_norm_args *)part[NRG_NORM_ROPE_K_ARGS] = nrg_norm_args_init(0, NULL, NULL, NULL);
+    *(nrg_norm_args *)part[NRG_NORM_ROPE_Q_ARGS] = nrg_norm_args_init(batch_of(variant) * TOKENS * Q_HEADS, NULL, NULL, NULL);
+    *(nrg_norm_args *)part[NRG_NORM_ROPE_K_ARGS] =
+        nrg_norm_args_init(variant == 1 ? 0 : batch_of(variant) * TOKENS * K_HEADS, NULL, NULL, NULL);
     const uint32_t q =
         NRG_BIT(NRG_NORM_ROPE_Q_W) | NRG_BIT(NRG_NORM_ROPE_Q_B) | NRG_BIT(NRG_NORM_ROPE_Q_MEAN) | NRG_BIT(NRG_NORM_ROPE_Q_RSTD);
     const uint32_t k = NRG_BIT(NRG_NORM_ROPE_K_W) | NRG_BIT(NRG_NORM_ROPE_K_RSTD) |
@@ -389,18 +398,50 @@ static nrg_status ask_norm_rope(void *const *part)
     AGAIN(part, nrg_norm_args, rows), AGAIN(part, nrg_norm_args, rows2), AGAIN(part, nrg_norm_args, x),                          \
         AGAIN(part, nrg_norm_args, y), AGAIN(part, nrg_norm_args, z), AGAIN(part, nrg_norm_args, y_repeat),                      \
         AGAIN(part, nrg_norm_args, store), AGAIN(part, nrg_norm_args, o), AGAIN(part, nrg_norm_args, packed),                    \
-        AGAIN(part, nrg_norm_args, scales), AGAIN(part, nrg_norm_args, r)
+        AGAIN(part, nrg_norm_args, scales), AGAIN(part, nrg_norm_args, r),                                                       \
+        WRONG_U64(part, nrg_norm_args, rows, 1, NRG_ERR_COMBINATION),                                                            \
+        WRONG_U64(part, nrg_norm_args, rows2, 0, NRG_ERR_COMBINATION), AGAIN(part, nrg_norm_args, rows3)
 #define WRONG_BACKWARD_ARGS(part)                                                                                                \
     AGAIN(part, nrg_norm_backward_args, store), AGAIN(part, nrg_norm_backward_args, d_o),                                        \
         AGAIN(part, nrg_norm_backward_args, dr_in), AGAIN(part, nrg_norm_backward_args, y),                                      \
         AGAIN(part, nrg_norm_backward_args, r), AGAIN(part, nrg_norm_backward_args, z), AGAIN(part, nrg_norm_backward_args, dx), \
         AGAIN(part, nrg_norm_backward_args, dy), AGAIN(part, nrg_norm_backward_args, dz),                                        \
+        AGAIN(part, nrg_norm_backward_args, rows2), AGAIN(part, nrg_norm_backward_args, rows3),                                  \
         WRONG_U64(part, nrg_norm_backward_args, rows, 1, NRG_ERR_COMBINATION),                                                   \
         WRONG_U64(part, nrg_norm_backward_args, rows, SIZE_MAX, NRG_ERR_COMBINATION)
 
+/* As WITHOUT, where the norm has no rows either. */
+#define NORM_ROWS(name, number) WITH_U64(NRG_NORM_ROPE_##name##_ARGS, nrg_norm_args, rows, number)
+#define WITHOUT_NORM(name, part) WITHOUT(NRG_NORM_ROPE_ARGS, name), NORM_ROWS(part, 0)
+#define WITH_OFFSET(part) WITH_U32(part, nrg_norm_spec, weight_offset, 0x3f800000)
+
 static const sound_wrong wrong_norm_rope[] = {
-    WRONG_SPECS,      WITHOUT_HEADS(NRG_NORM_ROPE_ARGS), WRONG_ARGS(NRG_NORM_ROPE_Q_ARGS), WRONG_ARGS(NRG_NORM_ROPE_K_ARGS),
-    WRONG_VARIANT(1), WRONG_ARGS(NRG_NORM_ROPE_K_ARGS),
+    WRONG_SPECS,
+    WRONG_ARGS(NRG_NORM_ROPE_Q_ARGS),
+    WRONG_ARGS(NRG_NORM_ROPE_K_ARGS),
+    WITHOUT_NORM(q, Q),
+    ARGS_U32(NRG_NORM_ROPE_ARGS, shared_table_ids, 0, NRG_OK),
+    WITHOUT_NORM(k, K),
+    ARGS_U32(NRG_NORM_ROPE_ARGS, shared_table_ids, 0, NRG_OK),
+    WITHOUT_NORM(q, Q),
+    WITHOUT_NORM(k, K),
+    ARGS_U64(NRG_NORM_ROPE_ARGS, table, 0, NRG_OK),
+    WITHOUT(NRG_NORM_ROPE_ARGS, q), /* whose norm has rows */
+    ARGS_U32(NRG_NORM_ROPE_ARGS, shared_table_ids, 0, NRG_ERR_COMBINATION),
+    WITHOUT_NORM(q, Q),
+    ARGS_U64(NRG_NORM_ROPE_ARGS, q, 64, NRG_ERR_COMBINATION),
+    WITHOUT_NORM(k, K),
+    ARGS_U64(NRG_NORM_ROPE_ARGS, k_o, 64, NRG_ERR_COMBINATION),
+    ARGS_U64(NRG_NORM_ROPE_ARGS, q_heads, 0, NRG_ERR_COMBINATION),
+    NORM_ROWS(Q, 0),
+    NORM_ROWS(K, 0),
+    ARGS_U64(NRG_NORM_ROPE_ARGS, batch, 0, NRG_OK),
+    WITH_OFFSET(NRG_NORM_ROPE_NORM),
+    WRONG_U64(NRG_NORM_ROPE_Q_ARGS, nrg_norm_args, w, 0, NRG_ERR_COMBINATION),
+    WITH_OFFSET(NRG_NORM_ROPE_NORM),
+    WRONG_U64(NRG_NORM_ROPE_K_ARGS, nrg_norm_args, w, 0, NRG_ERR_COMBINATION),
+    WRONG_VARIANT(1),
+    WRONG_ARGS(NRG_NORM_ROPE_K_ARGS),
 };
 static const sound_size norm_rope_sizes[] = {{NRG_NORM_ROPE_ARGS, NRG_AT(nrg_rope_args, tokens)},
                                              {NRG_NORM_ROPE_ARGS, NRG_AT(nrg_rope_args, q_heads)},
@@ -471,6 +512,10 @@ static const sound_wrong wrong_norm_rope_backward[] = {
     BACKWARD_U64(NRG_NORM_ROPE_K_ARGS, workspace_size, SIZE_MAX, NRG_OK),
     BACKWARD_WITH(NRG_NORM_ROPE_K_ARGS, db, 0),
     BACKWARD_U64(NRG_NORM_ROPE_K_ARGS, workspace, 0, NRG_OK),
+    WITH_OFFSET(NRG_NORM_ROPE_NORM),
+    BACKWARD_U64(NRG_NORM_ROPE_Q_ARGS, w, 0, NRG_ERR_COMBINATION),
+    WITH_OFFSET(NRG_NORM_ROPE_NORM),
+    BACKWARD_U64(NRG_NORM_ROPE_K_ARGS, w, 0, NRG_ERR_COMBINATION),
     WRONG_VARIANT(1),
     WRONG_BACKWARD_ARGS(NRG_NORM_ROPE_K_ARGS),
     WRONG_VARIANT(3),
@@ -567,12 +612,12 @@ static nrg_status run_rope_positions_back(void *const *part, int ith, int nth)
 
 static nrg_status ask_rope_positions(void *const *part)
 {
-    return nrg_rope_positions_forward_check(part[NRG_ROPE_SPEC], part[NRG_ROPE_ARGS]);
+    return nrg_rope_positions_forward_check(part[NRG_ROPE_SPEC], part[NRG_ROPE_ARGS], 1);
 }
 
 static nrg_status ask_rope_positions_back(void *const *part)
 {
-    return nrg_rope_positions_backward_check(part[NRG_ROPE_SPEC], part[NRG_ROPE_ARGS]);
+    return nrg_rope_positions_backward_check(part[NRG_ROPE_SPEC], part[NRG_ROPE_ARGS], 1);
 }
 
 static uint32_t set_up_positions_workspace(void *const *part, int variant)
@@ -592,7 +637,7 @@ RUN_WORKSPACE(run_positions_workspace, nrg_rope_positions_workspace, part[NRG_RO
 #define WRONG_ANGLES                                                                                                             \
     WRONG_ROPE_SPEC(NRG_ROPE_SPEC), WRONG_SECTIONS, NTK SPEC_U64(n_dims, 2, NRG_ERR_DIM),                                        \
         SPEC_U32(scaling, NRG_ROPE_SCALING_LLAMA3 + 1, NRG_ERR_ENUM), NOT_POSITIVE(freq_base, ), NO_NUMBER(attn_factor, ),       \
-        SPEC_F64(attn_factor, 0, NRG_ERR_CONSTANT), YARN SPEC_U32(n_ctx_orig, -1, NRG_ERR_CONSTANT),                             \
+        SPEC_F64(attn_factor, 0, NRG_ERR_CONSTANT), YARN SPEC_U32(n_ctx_orig, 0, NRG_ERR_CONSTANT), UNUSED_OPTIONS,              \
         LLAMA3 SPEC_U32(n_ctx_orig, 0, NRG_ERR_CONSTANT), SPEC_U64(n_dims, DIM + 2, NRG_ERR_DIM)
 /* The workspace query does not compute them. */
 #define WRONG_TURNS SPEC_F64(freq_base, 0x1p-40, NRG_ERR_CONSTANT), SPEC_F64(freq_base, 0x1p-24, NRG_OK)
@@ -623,6 +668,8 @@ static const sound_wrong wrong_positions[] = {
     POSITIONS_U64(workspace, 0, NRG_OK),
     POSITIONS_WITH(tokens, 0),
     POSITIONS_U64(workspace, 0, NRG_OK),
+    WRONG_VARIANT(1), /* with positions */
+    POSITIONS_U32(first_position, 1, NRG_ERR_COMBINATION),
 };
 static const sound_size positions_sizes[] = {{NRG_ROPE_ARGS, NRG_AT(nrg_rope_positions_args, tokens)},
                                              {NRG_ROPE_ARGS, NRG_AT(nrg_rope_positions_args, dim)},
@@ -649,7 +696,7 @@ static uint32_t set_up_bare(void *const *part, int variant)
     args->k_heads = variant == 3 ? 0 : K_HEADS;
     args->v_heads = variant ? K_HEADS : 0;
     args->v_dim = variant == 1 ? V_DIM : DIM;
-    args->slot_count = SLOTS;
+    args->slot_count = variant % 2 ? SLOTS : 0;
     args->store = NRG_STORE_KEEP;
     ((nrg_rope_shares *)part[NRG_QKV_SHARES])->nth = 1;
     if (variant == 1) {
@@ -674,8 +721,17 @@ static uint32_t set_up_qkv_backward(void *const *part, int variant)
     const uint32_t refused = NRG_BIT(NRG_QKV_V) | NRG_BIT(NRG_QKV_V_O) | NRG_BIT(NRG_QKV_SLOTS);
     const uint32_t there = set_up_bare(part, variant);
     ((nrg_qkv_args *)part[NRG_QKV_ARGS])->v_heads = 0;
+    ((nrg_qkv_args *)part[NRG_QKV_ARGS])->slot_count = 0;
     ((nrg_rope_shares *)part[NRG_QKV_SHARES])->backward = 1;
     return there & ~refused;
+}
+
+/* What belongs to slots and positions, where they are and where they are not. */
+static void settle_qkv(void *const *part)
+{
+    nrg_qkv_args *args = part[NRG_QKV_ARGS];
+    args->slot_count = args->slots ? SLOTS : 0;
+    args->first_position = args->positions ? 0 : args->first_position;
 }
 
 static void fill_qkv(void *const *part)
@@ -723,11 +779,14 @@ static nrg_status ask_qkv(void *const *part)
 {
     if (!part[NRG_QKV_NORM])
         return NRG_ERR_NULL;
-    return nrg_qkv_forward_check(part[NRG_QKV_NORM], part[NRG_QKV_ROPE], part[NRG_QKV_ARGS]);
+    return nrg_qkv_forward_check(part[NRG_QKV_NORM], part[NRG_QKV_ROPE], part[NRG_QKV_ARGS], 1);
 }
 
-static nrg_status ask_bare(void *const *part) { return nrg_qkv_forward_check(NULL, part[NRG_QKV_ROPE], part[NRG_QKV_ARGS]); }
-static nrg_status ask_qkv_backward(void *const *part) { return nrg_qkv_backward_check(part[NRG_QKV_ROPE], part[NRG_QKV_ARGS]); }
+static nrg_status ask_bare(void *const *part) { return nrg_qkv_forward_check(NULL, part[NRG_QKV_ROPE], part[NRG_QKV_ARGS], 1); }
+static nrg_status ask_qkv_backward(void *const *part)
+{
+    return nrg_qkv_backward_check(part[NRG_QKV_ROPE], part[NRG_QKV_ARGS], 1);
+}
 
 #define QKV_U32(field, value, status) WRONG_U32(NRG_QKV_ARGS, nrg_qkv_args, field, value, status)
 #define QKV_U64(field, value, status) WRONG_U64(NRG_QKV_ARGS, nrg_qkv_args, field, value, status)
@@ -752,7 +811,7 @@ static nrg_status ask_qkv_backward(void *const *part) { return nrg_qkv_backward_
         QKV_U64(q_heads, 0, NRG_ERR_COMBINATION), QKV_U64(k_heads, 0, NRG_ERR_COMBINATION), QKV_WITH(q_heads, 0),                \
         QKV_WITH(q, 0), QKV_WITH(q_o, 0), QKV_U64(q_o_strides.row, 1, NRG_OK), QKV_WITH(q_heads, 0), QKV_WITH(q, 0),             \
         QKV_U64(q_o, 64, NRG_ERR_COMBINATION), QKV_WITH(tokens, 0), QKV_U64(workspace, 0, NRG_OK), QKV_WITH(v, 64),              \
-        QKV_U64(v_o, 64, NRG_ERR_COMBINATION)
+        QKV_U64(v_o, 64, NRG_ERR_COMBINATION), QKV_U64(slot_count, SLOTS, NRG_ERR_COMBINATION)
 #define WRONG_WEIGHTS                                                                                                            \
     QKV_U64(q_w, 64, NRG_ERR_COMBINATION), QKV_U64(k_w, 64, NRG_ERR_COMBINATION), QKV_U64(q_b, 64, NRG_ERR_COMBINATION),         \
         QKV_U64(k_b, 64, NRG_ERR_COMBINATION)
@@ -772,6 +831,12 @@ static const sound_wrong wrong_qkv[] = {
     QKV_U64(v_dim, 0, NRG_ERR_DIM),
     QKV_U64(slot_count, 3, NRG_ERR_POSITION),
     QKV_U64(slot_count, 0, NRG_ERR_POSITION),
+    WITH_OFFSET(NRG_QKV_NORM),
+    QKV_U64(q_w, 0, NRG_ERR_COMBINATION),
+    WITH_OFFSET(NRG_QKV_NORM),
+    QKV_U64(k_w, 0, NRG_ERR_COMBINATION),
+    WRONG_VARIANT(2),
+    QKV_U32(first_position, 1, NRG_ERR_COMBINATION),
     WRONG_VARIANT(3),
     QKV_U64(q_w, 64, NRG_ERR_COMBINATION),
     QKV_U64(k_b, 64, NRG_ERR_COMBINATION),
@@ -882,7 +947,7 @@ static const sound_wrong wrong_sine_table[] = {
     WRONG_VARIANT(1),
     SINES_U32(layout, NRG_SINUSOIDAL_CONCATENATED, NRG_ERR_DIM), /* of an odd dim */
     SINES_U32(layout, NRG_SINUSOIDAL_COSINES_FIRST, NRG_ERR_DIM),
-    SINE_U32(first_position, INT32_MAX, NRG_OK),
+    SINE_U32(first_position, INT32_MAX, NRG_ERR_COMBINATION),
 };
 static const sound_size sine_table_sizes[] = {{NRG_SINUSOIDAL_ARGS, NRG_AT(nrg_sinusoidal_args, rows)},
                                               {NRG_SINUSOIDAL_SPEC, NRG_AT(nrg_sinusoidal_spec, dim)}};
@@ -917,10 +982,10 @@ static const sound_call calls[] = {
      WRONG(wrong_positions, positions_sizes)},
     {&nrg_call_rope_positions_workspace, "rope.h", "nrg_rope_positions_workspace", 0, 3, set_up_positions_workspace, NULL,
      run_positions_workspace, .wrong = wrong_positions_workspace, .wrong_count = NRG_COUNT(wrong_positions_workspace)},
-    {&nrg_call_qkv, "qkv.h", "nrg_qkv_forward", 1, 4, set_up_qkv, fill_qkv, run_qkv, ask_qkv, spoil_qkv,
+    {&nrg_call_qkv, "qkv.h", "nrg_qkv_forward", 1, 4, set_up_qkv, fill_qkv, run_qkv, ask_qkv, spoil_qkv, .settle = settle_qkv,
      .fixed_part = NRG_QKV_SHARES, WRONG(wrong_qkv, qkv_sizes)},
     {&nrg_call_qkv_bare, "qkv.h", "nrg_qkv_forward", 1, 4, set_up_bare, fill_qkv, run_bare, ask_bare, spoil_qkv, .is_part = 1,
-     .fixed_part = NRG_QKV_SHARES, WRONG(wrong_bare, qkv_sizes)},
+     .settle = settle_qkv, .fixed_part = NRG_QKV_SHARES, WRONG(wrong_bare, qkv_sizes)},
     {&nrg_call_qkv_bare, "qkv.h", "nrg_qkv_backward", 1, 3, set_up_qkv_backward, fill_qkv, run_qkv_backward, ask_qkv_backward,
      spoil_qkv, .fixed_part = NRG_QKV_SHARES, WRONG(wrong_qkv_backward, qkv_sizes)},
     {&nrg_call_qkv_workspace, "qkv.h", "nrg_qkv_workspace", 0, 3, set_up_qkv_workspace, NULL, run_qkv_workspace,

@@ -262,12 +262,16 @@ static void draw_call(trial *t)
     }
     draw_options(t);
     draw_sizes(t);
+    if (t->sound->settle)
+        t->sound->settle(t->part);
     measure(t, (const void *const *)t->part);
     if (t->sizes.needed & ~there || t->sizes.refused & there) { /* mostly with what these options make necessary, and no more */
         const uint32_t fitting = (there | t->sizes.needed) & ~t->sizes.refused;
         there = one_in(t, 8) ? there : fitting;
         for (unsigned i = 0; i < call->operand_count; i++)
             put_pointer(t, i, there >> i & 1 ? (uintptr_t)&any : 0);
+        if (t->sound->settle)
+            t->sound->settle(t->part);
         measure(t, (const void *const *)t->part);
     }
     if (one_in(t, 4)) {

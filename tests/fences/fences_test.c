@@ -168,14 +168,13 @@ static void run_rope(nrg_dtype dtype, int is_normed)
     nrg_norm_spec norm = nrg_norm_spec_rms(NRG_F32, DIM, 1e-5);
     nrg_rope_args args = nrg_rope_args_init(dtype, TOKENS, DIM, table);
     const nrg_rope_spec spec = nrg_rope_spec_init(DIM, NRG_ROPE_NEOX, 10000);
-    nrg_norm_args w = nrg_norm_args_init(0, NULL, NULL, NULL);
+    nrg_norm_args w = nrg_norm_args_init(TOKENS * HEADS, NULL, ones, NULL);
     for (size_t i = 0; i < DIM; i++)
         ones[i] = 1;
     for (size_t i = 0; i < TOKENS * DIM; i++)
         table[i] = (float)(i % 17) / 16;
     for (size_t i = 0; i < sizeof q; i++)
         q[i] = (unsigned char)(i % 251 % 0x40);
-    w.w = ones;
     norm.w_dtype = NRG_F32;
     norm.dtype = dtype;
     args.store = NRG_STORE_STREAM;

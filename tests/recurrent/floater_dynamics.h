@@ -19,17 +19,18 @@ static inline void forward(const nrg_floater_spec *spec, const void *p0, void *p
 {
     size_t bytes;
     check(nrg_floater_workspace(spec, &bytes));
-    void *workspace = malloc(bytes);
-    nrg_floater_args args = nrg_floater_args_init(p0, p, workspace, bytes);
+    nrg_floater_args args = nrg_floater_args_init(p0, p);
+    args.workspace = malloc(bytes);
+    args.workspace_size = bytes;
     args.states = states;
     check(nrg_floater_forward(spec, &args, 0, 1));
-    free(workspace);
+    free(args.workspace);
 }
 
 static inline void backward(const nrg_floater_spec *spec, const void *p0, const double *states, const void *dp, float *d_p0)
 {
     size_t bytes;
-    nrg_floater_backward_args args = nrg_floater_backward_args_init(p0, dp, d_p0, NULL, 0);
+    nrg_floater_backward_args args = nrg_floater_backward_args_init(p0, dp, d_p0);
     args.states = states;
     check(nrg_floater_backward_workspace(spec, &args, &bytes));
     args.workspace = malloc(bytes);

@@ -133,7 +133,7 @@ START_TEST(linear_is_exact)
             for (size_t k = 0; k < n; k++)
                 dp[k][i] = (float)test_draw(&state, 3) - 1;
         }
-        nrg_floater_spec spec = nrg_floater_spec_init(NRG_F32, LINEAR, n, linear_h, linear_vjp, &l);
+        nrg_floater_spec spec = nrg_floater_spec_init(NRG_F32, n, LINEAR, linear_h, linear_vjp, &l);
         const matrix r = stability_polynomial(&l, LINEAR, 0);
         spec.substeps = steps;
         spec.dt = 6 * (double)steps;
@@ -220,7 +220,7 @@ START_TEST(gradients_of_the_steps)
         for (uint64_t seed = 0; seed < 20; seed++) {
             bent x = make_bent(seed);
             float p0[BENT], dp[BENT_N][BENT], d_p0[BENT];
-            nrg_floater_spec spec = nrg_floater_spec_init(NRG_F32, BENT, BENT_N, bent_h, bent_vjp, &x);
+            nrg_floater_spec spec = nrg_floater_spec_init(NRG_F32, BENT_N, BENT, bent_h, bent_vjp, &x);
             spec.times = times;
             spec.substeps = substeps;
             fill(p0, BENT, seed);

@@ -96,7 +96,7 @@ START_TEST(bits)
                 unsigned char p0[BENT_MOST * 4], p[N * BENT_MOST * 4], expected[N * BENT_MOST * 4];
                 double states[N * BENT_MOST], state[BENT_MOST];
                 float values[BENT_MOST];
-                nrg_floater_spec spec = nrg_floater_spec_init(dtypes[d], dim, N, bent_h, NULL, &x);
+                nrg_floater_spec spec = nrg_floater_spec_init(dtypes[d], N, dim, bent_h, NULL, &x);
                 spec.substeps = substeps;
                 spec.t0 = 0.1;
                 spec.dt = 0.3;
@@ -120,7 +120,8 @@ START_TEST(bits)
                 for (size_t k = 0; k <= N; k++)
                     times[k] = 0.1 + (double)k * 0.3;
                 spec.times = times;
-                spec.t0 = spec.dt = NAN; /* not looked at */
+                spec.t0 = 0;
+                spec.dt = NAN; /* not looked at */
                 memset(p, 0, sizeof p);
                 forward(&spec, p0, p, NULL);
                 ck_assert(memcmp(p, expected, N * dim * nrg_dtype_size(spec.dtype)) == 0);
@@ -171,7 +172,7 @@ START_TEST(order_of_calls)
     static call_log forwards, backwards;
     float p[N][LOG_DIM], d_p0[LOG_DIM];
     double states[N][LOG_DIM];
-    nrg_floater_spec spec = nrg_floater_spec_init(NRG_F32, LOG_DIM, N, logged_h, logged_vjp, &forwards);
+    nrg_floater_spec spec = nrg_floater_spec_init(NRG_F32, N, LOG_DIM, logged_h, logged_vjp, &forwards);
     spec.times = times;
     spec.substeps = SUBSTEPS;
     forward(&spec, p0, p, states[0]);
@@ -222,7 +223,7 @@ START_TEST(positions_in_two_calls)
     bent x = make_bent(3), whole;
     fill(p0, DIM, 1);
     fill(dp[0], N * DIM, 2);
-    nrg_floater_spec spec = nrg_floater_spec_init(NRG_F32, DIM, N, bent_h, bent_vjp, &x);
+    nrg_floater_spec spec = nrg_floater_spec_init(NRG_F32, N, DIM, bent_h, bent_vjp, &x);
     double times[N + 1] = {0, 0.5, 1, 1.25, 2, 2.125, 3, 4};
     spec.times = times;
     spec.substeps = 2;
@@ -233,12 +234,16 @@ START_TEST(positions_in_two_calls)
         memset(x.da, 0, sizeof x.da);
         memset(x.db, 0, sizeof x.db);
         static double workspace[4096];
-        nrg_floater_args args = nrg_floater_args_init(p0, parts[0], workspace, sizeof workspace);
+        nrg_floater_args args = nrg_floater_args_init(p0, parts[0]);
+        args.workspace = workspace;
+        args.workspace_size = sizeof workspace;
         args.states = parts_states[0];
         spec.times = times;
         spec.positions = first;
         check(nrg_floater_forward(&spec, &args, 0, 1));
-        args = nrg_floater_args_init(NULL, parts[first], workspace, sizeof workspace);
+        args = nrg_floater_args_init(NULL, parts[first]);
+        args.workspace = workspace;
+        args.workspace_size = sizeof workspace;
         args.state0 = parts_states[first - 1];
         args.states = parts_states[first];
         spec.times = times + first;
@@ -246,11 +251,15 @@ START_TEST(positions_in_two_calls)
         check(nrg_floater_forward(&spec, &args, 0, 1));
         ck_assert(memcmp(p, parts, sizeof p) == 0 && memcmp(states, parts_states, sizeof states) == 0);
 
-        nrg_floater_backward_args back = nrg_floater_backward_args_init(NULL, dp[first], NULL, workspace, sizeof workspace);
+        nrg_floater_backward_args back = nrg_floater_backward_args_init(NULL, dp[first], NULL);
+        back.workspace = workspace;
+        back.workspace_size = sizeof workspace;
         back.state0 = states[first - 1];
         back.d_state0 = d_state0;
         check(nrg_floater_backward(&spec, &back, 0, 1));
-        back = nrg_floater_backward_args_init(p0, dp[0], parts_d_p0, workspace, sizeof workspace);
+        back = nrg_floater_backward_args_init(p0, dp[0], parts_d_p0);
+        back.workspace = workspace;
+        back.workspace_size = sizeof workspace;
         back.d_state_n = d_state0;
         back.d_state0 = d_state0;
         spec.times = times;
@@ -270,9 +279,13 @@ START_TEST(other_shares_do_nothing)
     float p0[DIM] = {1, 2, 3}, p[N * DIM] = {0}, dp[N * DIM] = {1}, d_p0[DIM] = {0};
     double workspace[256] = {0};
     bent x = make_bent(1);
-    nrg_floater_spec spec = nrg_floater_spec_init(NRG_F32, DIM, N, bent_h, bent_vjp, &x);
-    nrg_floater_args args = nrg_floater_args_init(p0, p, workspace, sizeof workspace);
-    nrg_floater_backward_args back = nrg_floater_backward_args_init(p0, dp, d_p0, workspace, sizeof workspace);
+    nrg_floater_spec spec = nrg_floater_spec_init(NRG_F32, N, DIM, bent_h, bent_vjp, &x);
+    nrg_floater_args args = nrg_floater_args_init(p0, p);
+    args.workspace = workspace;
+    args.workspace_size = sizeof workspace;
+    nrg_floater_backward_args back = nrg_floater_backward_args_init(p0, dp, d_p0);
+    back.workspace = workspace;
+    back.workspace_size = sizeof workspace;
     for (int ith = 1; ith < 4; ith++) {
         check(nrg_floater_forward(&spec, &args, ith, 4));
         check(nrg_floater_backward(&spec, &back, ith, 4));
@@ -290,9 +303,9 @@ START_TEST(no_positions)
 {
     float d_p0[2] = {7, 7};
     double d_state_n[2] = {0.1, -2}, d_state0[2] = {7, 7};
-    nrg_floater_spec spec = nrg_floater_spec_init(NRG_F32, 2, 0, NULL, NULL, NULL);
-    nrg_floater_args args = nrg_floater_args_init(NULL, NULL, NULL, 0);
-    nrg_floater_backward_args back = nrg_floater_backward_args_init(NULL, NULL, d_p0, NULL, 0);
+    nrg_floater_spec spec = nrg_floater_spec_init(NRG_F32, 0, 2, NULL, NULL, NULL);
+    nrg_floater_args args = nrg_floater_args_init(NULL, NULL);
+    nrg_floater_backward_args back = nrg_floater_backward_args_init(NULL, NULL, d_p0);
     check(nrg_floater_forward(&spec, &args, 0, 1));
     back.d_state0 = d_state0;
     check(nrg_floater_backward(&spec, &back, 0, 1));
@@ -309,8 +322,8 @@ START_TEST(workspaces)
 {
     enum { DIM = 5, N = 3 };
     static const double state[DIM];
-    nrg_floater_spec spec = nrg_floater_spec_init(NRG_F32, DIM, N, NULL, NULL, NULL);
-    nrg_floater_backward_args back = nrg_floater_backward_args_init(NULL, NULL, NULL, NULL, 0);
+    nrg_floater_spec spec = nrg_floater_spec_init(NRG_F32, N, DIM, NULL, NULL, NULL);
+    nrg_floater_backward_args back = nrg_floater_backward_args_init(NULL, NULL, NULL);
     size_t bytes;
     check(nrg_floater_workspace(&spec, &bytes));
     ck_assert_uint_eq(bytes, 24 * DIM);
@@ -400,9 +413,9 @@ START_TEST(memory)
     static const nrg_dtype dtypes[] = {NRG_F32, NRG_F16, NRG_BF16};
     for (size_t dim = 1; dim <= 33; dim += test_small() ? 5 : 2) {
         uint64_t state = dim;
-        memory_case m = {.spec = nrg_floater_spec_init(dtypes[_i], dim, test_draw(&state, 5) + 1, bent_h, bent_vjp, NULL),
-                         .forward = nrg_floater_args_init(NULL, NULL, NULL, 0),
-                         .backward = nrg_floater_backward_args_init(NULL, NULL, NULL, NULL, 0),
+        memory_case m = {.spec = nrg_floater_spec_init(dtypes[_i], test_draw(&state, 5) + 1, dim, bent_h, bent_vjp, NULL),
+                         .forward = nrg_floater_args_init(NULL, NULL),
+                         .backward = nrg_floater_backward_args_init(NULL, NULL, NULL),
                          .x = make_bent(dim)};
         m.spec.user = &m.x;
         m.spec.p0_dtype = test_draw(&state, 2) ? NRG_F32 : NRG_DTYPE_SAME;

@@ -33,10 +33,10 @@ enum { LONG_N = 2, LONG_MOST = 1060, MARK = 8 /* bytes of the workspace behind g
 static void run_all(const long_case *c, nrg_isa isa, unsigned char *out)
 {
     const size_t dim = c->dim, vector = dim * sizeof(float);
-    nrg_recurrent_args args = nrg_recurrent_args_init(c->dtype, dim, LONG_N, c->w, c->p0, out);
+    nrg_recurrent_args args = nrg_recurrent_args_init(c->dtype, LONG_N, dim, c->w, c->p0, out);
     args.w_dtype = args.p0_dtype = c->dtype;
     args.b = c->b;
-    nrg_recurrent_backward_args back = nrg_recurrent_backward_args_init(c->dtype, dim, LONG_N, c->w, c->p0, c->p, c->dp);
+    nrg_recurrent_backward_args back = nrg_recurrent_backward_args_init(c->dtype, LONG_N, dim, c->w, c->p0, c->p, c->dp);
     back.w_dtype = back.p0_dtype = c->dtype;
     back.workspace = out + LONG_N * vector;
     back.workspace_size = LONG_N * vector + MARK;
@@ -111,7 +111,7 @@ START_TEST(chains_continued_and_alone)
             float *p0 = numbers(CHAINS * DIM, NRG_F32, 1, 3);
             ck_assert_int_eq(nrg_isa_set(paths[p]), NRG_OK);
             snprintf(test_note, sizeof test_note, "%s %s", nrg_isa_name(paths[p]), nrg_dtype_name(dtype));
-            nrg_recurrent_args args = nrg_recurrent_args_init(dtype, DIM, N, w, p0, whole);
+            nrg_recurrent_args args = nrg_recurrent_args_init(dtype, N, DIM, w, p0, whole);
             args.w_dtype = args.p0_dtype = NRG_F32;
             args.b = b;
             args.chains = CHAINS;
@@ -133,7 +133,7 @@ START_TEST(chains_continued_and_alone)
                 ck_assert_msg(memcmp(whole, parts, CHAINS * chain) == 0, "%s: continued after %zu", test_note, first);
             }
             for (size_t c = 0; c < CHAINS; c++) {
-                args = nrg_recurrent_args_init(dtype, DIM, N, w, p0 + c * DIM, parts);
+                args = nrg_recurrent_args_init(dtype, N, DIM, w, p0 + c * DIM, parts);
                 args.w_dtype = args.p0_dtype = NRG_F32;
                 args.b = b;
                 run_forward(&args);
@@ -159,7 +159,7 @@ START_TEST(nothing_to_do)
                 ck_assert_int_eq(nrg_isa_set(paths[p]), NRG_OK);
                 for (size_t i = 0; i < DIM * DIM; i++)
                     w[i] = dw[i] = db[i % DIM] = dp0[i % (2 * DIM)] = 3;
-                nrg_recurrent_backward_args args = nrg_recurrent_backward_args_init(NRG_F32, DIM, 0, NULL, NULL, NULL, NULL);
+                nrg_recurrent_backward_args args = nrg_recurrent_backward_args_init(NRG_F32, 0, DIM, NULL, NULL, NULL, NULL);
                 args.chains = chains;
                 args.accumulate = accumulate;
                 args.dw = dw;
@@ -174,7 +174,7 @@ START_TEST(nothing_to_do)
                     ck_assert(dw[i] == (accumulate ? 3 : 0) && db[i % DIM] == (accumulate ? 3 : 0));
                 for (size_t i = 0; i < 2 * DIM; i++)
                     ck_assert(dp0[i] == (chains ? 0 : 3));
-                nrg_recurrent_args forwards = nrg_recurrent_args_init(NRG_F32, DIM, chains ? 0 : 4, NULL, NULL, NULL);
+                nrg_recurrent_args forwards = nrg_recurrent_args_init(NRG_F32, chains ? 0 : 4, DIM, NULL, NULL, NULL);
                 forwards.chains = chains;
                 ck_assert_int_eq(nrg_recurrent_forward(&forwards, 0, 1), NRG_OK);
             }
@@ -187,7 +187,7 @@ START_TEST(between_the_vectors)
 {
     enum { DIM = 5, N = 3, CHAINS = 2, VECTOR = DIM * 4 };
     float w[DIM * DIM] = {0}, rows[2 * CHAINS * N * DIM + 1] = {0};
-    nrg_recurrent_args args = nrg_recurrent_args_init(NRG_F32, DIM, N, w, rows + DIM, rows);
+    nrg_recurrent_args args = nrg_recurrent_args_init(NRG_F32, N, DIM, w, rows + DIM, rows);
     args.chains = CHAINS;
     args.p_stride[0] = args.p0_stride = 2 * VECTOR;
     ck_assert_int_eq(nrg_recurrent_forward(&args, 0, 1), NRG_OK);
@@ -203,7 +203,7 @@ START_TEST(one_share_needs_no_second_phase)
     float *w = numbers(DW, NRG_F32, 0.5f, 1), *p0 = numbers(CHAINS * DIM, NRG_F32, 1, 2), *p = numbers(FLOATS, NRG_F32, 1, 3),
           *dp = numbers(FLOATS, NRG_F32, 1, 4), room[FLOATS + MARK / sizeof(float)], expected[DW + DIM], got[DW + DIM];
     for (int accumulate = 0; accumulate < 2; accumulate++) {
-        nrg_recurrent_backward_args args = nrg_recurrent_backward_args_init(NRG_F32, DIM, N, w, p0, p, dp);
+        nrg_recurrent_backward_args args = nrg_recurrent_backward_args_init(NRG_F32, N, DIM, w, p0, p, dp);
         args.chains = CHAINS;
         args.accumulate = accumulate;
         args.workspace = room;
@@ -234,7 +234,7 @@ END_TEST
 
 START_TEST(workspace)
 {
-    nrg_recurrent_backward_args args = nrg_recurrent_backward_args_init(NRG_F32, 5, 3, NULL, NULL, NULL, NULL);
+    nrg_recurrent_backward_args args = nrg_recurrent_backward_args_init(NRG_F32, 3, 5, NULL, NULL, NULL, NULL);
     size_t bytes;
     args.chains = 2;
     ck_assert_int_eq(nrg_recurrent_backward_workspace(&args, &bytes), NRG_OK);

@@ -102,12 +102,12 @@ static void run_chain(chain_case *c)
     ck_assert(p && dp);
     for (size_t i = 0; i < elements; i++)
         element_set(dp, i, c->dtype, c->dp[i]);
-    nrg_recurrent_args args = nrg_recurrent_args_init(c->dtype, c->dim, c->n, c->w, c->p0, p);
+    nrg_recurrent_args args = nrg_recurrent_args_init(c->dtype, c->n, c->dim, c->w, c->p0, p);
     args.chains = c->chains;
     args.w_dtype = args.p0_dtype = NRG_F32;
     args.b = c->b;
     ck_assert_int_eq(nrg_recurrent_forward(&args, 0, 1), NRG_OK);
-    nrg_recurrent_backward_args back = nrg_recurrent_backward_args_init(c->dtype, c->dim, c->n, c->w, c->p0, p, dp);
+    nrg_recurrent_backward_args back = nrg_recurrent_backward_args_init(c->dtype, c->n, c->dim, c->w, c->p0, p, dp);
     back.chains = c->chains;
     back.w_dtype = back.p0_dtype = NRG_F32;
     back.dw = c->dw;

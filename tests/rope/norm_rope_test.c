@@ -168,7 +168,7 @@ START_TEST(nothing_to_say)
     row_fill(q, COUNT, ROW_NORMAL, NRG_F32, 2);
     const nrg_norm_spec norm = nrg_norm_spec_rms(NRG_F32, DIM, 1e-6);
     const nrg_rope_spec spec = nrg_rope_spec_init(DIM, NRG_ROPE_NORMAL, 10000);
-    const nrg_norm_args none = nrg_norm_args_init(0, NULL, NULL, NULL);
+    const nrg_norm_args none = nrg_norm_args_init(0, NULL, NULL, NULL), rows = nrg_norm_args_init(3, NULL, NULL, NULL);
     for (size_t p = test_paths(paths); p-- > 0;)
         for (int k = 0; k < 2; k++) {
             nrg_rope_args rope = nrg_rope_args_init(NRG_F32, 3, DIM, table);
@@ -178,7 +178,7 @@ START_TEST(nothing_to_say)
             *(k ? &rope.k_o : &rope.q_o) = o[0];
             ck_assert_int_eq(nrg_norm_rope_forward(&norm, &spec, &rope, NULL, NULL, 0, 1), NRG_OK);
             *(k ? &rope.k_o : &rope.q_o) = o[1];
-            ck_assert_int_eq(nrg_norm_rope_forward(&norm, &spec, &rope, &none, &none, 0, 1), NRG_OK);
+            ck_assert_int_eq(nrg_norm_rope_forward(&norm, &spec, &rope, k ? &none : &rows, k ? &rows : &none, 0, 1), NRG_OK);
             ck_assert_mem_eq(o[0], o[1], sizeof o[0]);
         }
 }
@@ -213,14 +213,13 @@ START_TEST(heads_in_registers)
         norm.weight_offset = n % 2 ? 1.0f : 0.0f;
         nrg_rope_spec spec = nrg_rope_spec_init(n_dims, n / 2 % 2 ? NRG_ROPE_NEOX : NRG_ROPE_NORMAL, 10000);
         nrg_rope_args rope = nrg_rope_args_init(dtype, tokens, dim, table);
-        nrg_norm_args args = nrg_norm_args_init(0, NULL, NULL, NULL);
+        nrg_norm_args args = nrg_norm_args_init(tokens * heads, NULL, w, NULL);
         rope.rotate_from = offset;
         rope.store = (nrg_store)(n / 4 % 3);
         rope.table_rows = MOST_TOKENS;
-        rope.positions = n / 3 % 2 ? positions : NULL;
+        rope.table_ids = n / 3 % 2 ? positions : NULL;
         rope.q_heads = heads;
         rope.q = x;
-        args.w = w;
         nrg_isa paths[NRG_ISA_COUNT];
         rope.q_o = o[0];
         args.rstd = rstd[0];

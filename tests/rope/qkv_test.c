@@ -239,6 +239,7 @@ START_TEST(kept_is_never_stale)
         a.tokens = step % 3 ? 1 + test_draw(&state, TOKENS) : TOKENS;
         a.positions = test_draw(&state, 3) ? l.positions : NULL;
         a.first_position = (int32_t)test_draw(&state, 3);
+        a.first_position = a.positions ? 0 : a.first_position;
         l.positions[0] += (int32_t)test_draw(&state, 2);
         rope.freq_base = bases[test_draw(&state, 4)];
         rope.freq_factors = test_draw(&state, 4) ? NULL : factors;
@@ -332,18 +333,18 @@ START_TEST(many_slots)
         const int64_t own = slots[one];
         slots[one] = slots[other];
         ck_assert_int_eq(nrg_qkv_forward(NULL, &rope, &a, 0, 1), NRG_ERR_OVERLAP);
-        ck_assert_int_eq(nrg_qkv_forward_check(NULL, &rope, &a), NRG_ERR_OVERLAP);
+        ck_assert_int_eq(nrg_qkv_forward_check(NULL, &rope, &a, 1), NRG_ERR_OVERLAP);
         slots[one] = own;
     }
-    ck_assert_int_eq(nrg_qkv_forward_check(NULL, &rope, &a), NRG_OK);
+    ck_assert_int_eq(nrg_qkv_forward_check(NULL, &rope, &a, 1), NRG_OK);
     /* padding tokens have no slot to share */
     const int64_t own = slots[1];
     slots[1] = slots[tokens - 1] = slots[tokens / 2] = -1;
-    ck_assert_int_eq(nrg_qkv_forward_check(NULL, &rope, &a), NRG_OK);
+    ck_assert_int_eq(nrg_qkv_forward_check(NULL, &rope, &a, 1), NRG_OK);
     slots[1] = slots[tokens - 2];
-    ck_assert_int_eq(nrg_qkv_forward_check(NULL, &rope, &a), NRG_ERR_OVERLAP);
+    ck_assert_int_eq(nrg_qkv_forward_check(NULL, &rope, &a, 1), NRG_ERR_OVERLAP);
     slots[1] = -2;
-    ck_assert_int_eq(nrg_qkv_forward_check(NULL, &rope, &a), NRG_ERR_POSITION);
+    ck_assert_int_eq(nrg_qkv_forward_check(NULL, &rope, &a, 1), NRG_ERR_POSITION);
     slots[1] = own;
     free(a.workspace);
 }
@@ -383,7 +384,7 @@ START_TEST(padding_tokens)
             memset(&wanted, 0x5a, sizeof wanted);
             take_workspace(&a, &rope, shares);
             ck_assert_int_eq(nrg_isa_set(paths[p]), NRG_OK);
-            ck_assert_int_eq(nrg_qkv_forward_check(normed ? &norm : NULL, &rope, &a), NRG_OK);
+            ck_assert_int_eq(nrg_qkv_forward_check(normed ? &norm : NULL, &rope, &a, shares), NRG_OK);
             for (int i = 0; i < shares; i++)
                 ck_assert_int_eq(nrg_qkv_forward(normed ? &norm : NULL, &rope, &a, i, shares), NRG_OK);
             a.slots = spare;
@@ -498,13 +499,16 @@ START_TEST(more_shares_than_slices)
     nrg_qkv_args a = args_of(&l, &r, NRG_F32);
     take_workspace(&a, &rope, 3);
     ck_assert_int_eq(nrg_qkv_workspace(&rope, &a, 0, &bytes), NRG_ERR_THREAD);
-    for (int nth = 1; nth < 6; nth++)
+    for (int nth = 1; nth < 6; nth++) {
+        ck_assert_int_eq(nrg_qkv_forward_check(NULL, &rope, &a, nth), nth > 3 ? NRG_ERR_WORKSPACE : NRG_OK);
         for (int ith = 0; ith < nth; ith++) {
             ck_assert_int_eq(nrg_qkv_forward(NULL, &rope, &a, ith, nth), nth > 3 ? NRG_ERR_WORKSPACE : NRG_OK);
             l.slots[0] = SLOTS;
             ck_assert_int_eq(nrg_qkv_forward(NULL, &rope, &a, ith, nth), nth > 3 ? NRG_ERR_WORKSPACE : NRG_ERR_POSITION);
             l.slots[0] = 3;
         }
+    }
+    ck_assert_int_eq(nrg_qkv_forward_check(NULL, &rope, &a, 0), NRG_ERR_THREAD);
     release(&a);
 }
 END_TEST

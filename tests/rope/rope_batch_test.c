@@ -87,9 +87,9 @@ static batches draw_batches(uint64_t *state, nrg_dtype dtype, int has_equal_rows
     c.in_place = (int)test_draw(state, 2);
     c.has_no_outputs = c.in_place && tokens % 2;
     if (test_draw(state, 3)) {
-        c.args.positions = positions;
-        c.args.shared_positions = (int)test_draw(state, 2);
-        c.args.positions_batch_stride = test_draw(state, 2) ? (tokens + 2) * sizeof *positions : 0;
+        c.args.table_ids = positions;
+        c.args.shared_table_ids = (int)test_draw(state, 2);
+        c.args.table_ids_batch_stride = test_draw(state, 2) ? (tokens + 2) * sizeof *positions : 0;
     }
     for (int i = 0; i < TENSORS; i++) {
         const size_t count[3] = {c.heads[i % 2], tokens, c.args.batch};
@@ -129,12 +129,12 @@ static nrg_rope_args one_batch(const batches *c, const nrg_rope_args *all, size_
     a.k = a.k ? (const char *)a.k + batch * c->at[K].real[2] : NULL;
     a.q_o = a.q_o ? (char *)a.q_o + batch * c->at[Q_O].real[2] : NULL;
     a.k_o = a.k_o ? (char *)a.k_o + batch * c->at[K_O].real[2] : NULL;
-    const size_t apart = a.positions_batch_stride ? a.positions_batch_stride / sizeof *positions : a.tokens;
-    if (a.positions && !a.shared_positions)
-        a.positions += batch * apart;
+    const size_t apart = a.table_ids_batch_stride ? a.table_ids_batch_stride / sizeof *positions : a.tokens;
+    if (a.table_ids && !a.shared_table_ids)
+        a.table_ids += batch * apart;
     a.batch = 1;
-    a.positions_batch_stride = 0;
-    a.shared_positions = 0;
+    a.table_ids_batch_stride = 0;
+    a.shared_table_ids = 0;
     return a;
 }
 
@@ -157,7 +157,7 @@ static void compare(const char *call, const batches *c, nrg_isa path, int nth)
         ck_assert_msg(memcmp(want[i], got[i], ROOM) == 0,
                       "%s, %s, %zux%zux(%zu + %zu)x%zu, mode %d, dtype %d, %d shares, positions %d: tensor %d", call,
                       nrg_isa_name(path), c->args.batch, c->args.tokens, c->heads[0], c->heads[1], c->args.dim, (int)c->spec.mode,
-                      (int)c->args.dtype, nth, (c->args.positions != NULL) + c->args.shared_positions, i);
+                      (int)c->args.dtype, nth, (c->args.table_ids != NULL) + c->args.shared_table_ids, i);
 }
 
 START_TEST(rotation)
@@ -225,6 +225,8 @@ START_TEST(after_a_norm)
         ck_assert_int_eq(nrg_isa_set(NRG_ISA_SCALAR), NRG_OK);
         for (size_t b = 0; b < c.args.batch; b++) {
             const nrg_rope_args one = one_batch(&c, &c.args, b);
+            for (int k = 0; k < 2; k++)
+                args[k].rows = one.tokens * c.heads[k];
             for (int k = 0; k < 2 && has_statistics; k++) {
                 const size_t before = b * c.args.tokens * c.heads[k] * (norm.groups ? norm.groups : 1);
                 args[k].mean = wanted.mean[k] + before;
@@ -232,6 +234,8 @@ START_TEST(after_a_norm)
             }
             ck_assert_int_eq(nrg_norm_rope_forward(&norm, &c.spec, &one, &args[0], &args[1], 0, 1), NRG_OK);
         }
+        for (int k = 0; k < 2; k++)
+            args[k].rows = c.args.batch * c.args.tokens * c.heads[k];
         for (int k = 0; k < 2 && has_statistics; k++) {
             args[k].mean = given.mean[k];
             args[k].rstd = given.rstd[k];

@@ -72,8 +72,8 @@ START_TEST(constructors)
     ck_assert(!t.positions && !t.positions_stride && !t.first_position && !t.reserved && !t.table_stride);
     const nrg_rope_args a = nrg_rope_args_init(NRG_BF16, 3, 8, out);
     ck_assert(a.size == sizeof a && a.batch == 1 && a.tokens == 3 && a.dim == 8 && a.table == out && a.dtype == NRG_BF16);
-    ck_assert(a.store == NRG_STORE_AUTO && a.table_rows == 3 && !a.table_stride && !a.positions && !a.q_heads && !a.k_heads);
-    ck_assert(!a.q && !a.k && !a.q_o && !a.k_o && !a.shared_positions && !a.positions_batch_stride && !a.rotate_from);
+    ck_assert(a.store == NRG_STORE_AUTO && a.table_rows == 3 && !a.table_stride && !a.table_ids && !a.q_heads && !a.k_heads);
+    ck_assert(!a.q && !a.k && !a.q_o && !a.k_o && !a.shared_table_ids && !a.table_ids_batch_stride && !a.rotate_from);
     const nrg_head_strides *const strides[] = {&a.q_strides, &a.k_strides, &a.q_o_strides, &a.k_o_strides};
     for (int i = 0; i < 4; i++)
         ck_assert(!strides[i]->row && !strides[i]->head && !strides[i]->batch);

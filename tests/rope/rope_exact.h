@@ -67,12 +67,9 @@ static inline quad exact_llama3(const nrg_rope_spec *s, quad theta)
     return (1 - smooth) * theta / s->factor + smooth * theta;
 }
 
-/* YaRN: the pair that makes `turns` turns in the original context. One of length 0 is not in the paper, only in ggml, whose
- * arithmetic with infinities this is. */
+/* YaRN: the pair that makes `turns` turns in the original context. */
 static inline quad exact_yarn_pair(const nrg_rope_spec *s, double turns)
 {
-    if (s->n_ctx_orig == 0)
-        return (double)s->n_dims * log(0.0 / turns) / (2 * log(s->freq_base));
     return (quad)s->n_dims * quad_log(s->n_ctx_orig / (turns * 2 * QUAD_PI)) / (2 * quad_log(s->freq_base));
 }
 

@@ -75,8 +75,10 @@ static nrg_rope_spec draw_spec(uint64_t *state)
     nrg_rope_spec spec = nrg_rope_spec_init(N_DIMS, modes[test_draw(state, 5)], test_draw(state, 2) ? 10000 : 500000);
     if (spec.mode == NRG_ROPE_VISION)
         spec.n_dims = N_DIMS / 2;
-    for (int i = 0; i < 4; i++)
-        spec.sections[i] = 1 + (int)test_draw(state, 8);
+    for (int i = 0; i < 4; i++) {
+        const int pairs = 1 + (int)test_draw(state, 8);
+        spec.sections[i] = spec.mode >= NRG_ROPE_MROPE ? pairs : 0;
+    }
     return spec;
 }
 
@@ -145,7 +147,7 @@ START_TEST(a_kept_workspace_is_never_stale)
     int nth = 1;
     set_up(NRG_F32);
     nrg_rope_spec spec = nrg_rope_spec_init(N_DIMS, _i ? NRG_ROPE_MROPE : NRG_ROPE_NEOX, 10000);
-    spec.sections[0] = spec.sections[3] = N_DIMS / 4;
+    spec.sections[0] = spec.sections[3] = _i ? N_DIMS / 4 : 0;
     nrg_rope_positions_args a = nrg_rope_positions_args_init(NRG_F32, TOKENS, DIM, positions);
     a.keep = 1;
     a.batch = 2;
@@ -219,9 +221,16 @@ START_TEST(more_shares_than_slices)
     ck_assert_int_eq(nrg_rope_positions_workspace(&spec, &a, 0, &bytes), NRG_ERR_THREAD);
     ck_assert_int_eq(nrg_rope_positions_workspace(&spec, &a, 3, &a.workspace_size), NRG_OK);
     a.workspace = test_allocate(1, a.workspace_size);
-    for (int nth = 1; nth < 6; nth++)
+    for (int nth = 1; nth < 6; nth++) {
+        const nrg_status wanted = nth > 3 ? NRG_ERR_WORKSPACE : NRG_OK;
+        ck_assert_int_eq(nrg_rope_positions_forward_check(&spec, &a, nth), wanted);
+#ifndef NRG_NO_BACKWARD
+        ck_assert_int_eq(nrg_rope_positions_backward_check(&spec, &a, nth), wanted);
+#endif
         for (int ith = 0; ith < nth; ith++)
-            ck_assert_int_eq(nrg_rope_positions_forward(&spec, &a, ith, nth), nth > 3 ? NRG_ERR_WORKSPACE : NRG_OK);
+            ck_assert_int_eq(nrg_rope_positions_forward(&spec, &a, ith, nth), wanted);
+    }
+    ck_assert_int_eq(nrg_rope_positions_forward_check(&spec, &a, 0), NRG_ERR_THREAD);
     free(a.workspace);
 }
 END_TEST

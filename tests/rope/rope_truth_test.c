@@ -267,19 +267,22 @@ static nrg_rope_spec angles_of(int i, const char **name)
         s.yarn = NRG_ROPE_YARN_NO_TRUNCATE | NRG_ROPE_YARN_NO_MSCALE;
         break;
     case 20:
-        text = "YaRN, 8 of 0";
+        text = "YaRN, 8 of 4";
         s.freq_scale = 0.125;
         s.ext_factor = 1;
+        s.n_ctx_orig = 4;
         break;
     case 21:
-        text = "YaRN, 4 of 0, half, base 0.5";
+        text = "YaRN, 4 of 4, half, base 0.5";
         s = nrg_rope_spec_init(20, NRG_ROPE_NORMAL, 0.5);
+        s.n_ctx_orig = 4;
         s.freq_scale = 0.25;
         s.ext_factor = 0.5;
         break;
     case 22:
-        text = "YaRN, 3 of 0, vision of Qwen2-VL";
+        text = "YaRN, 3 of 4, vision of Qwen2-VL";
         s = nrg_rope_spec_init(40, NRG_ROPE_VISION, 10000);
+        s.n_ctx_orig = 4;
         memcpy(s.sections, (const int[4]){20, 20, 0, 0}, sizeof s.sections);
         s.freq_scale = 1.0 / 3;
         s.ext_factor = 0.75;
@@ -381,6 +384,12 @@ static void check_any_frequencies(void)
         s.freq_scale = test_draw(&state, 2) ? 1 / (1 + (double)test_draw(&state, 1000) / 16) : 1;
         s.ext_factor = s.freq_base != 1 && test_draw(&state, 2) ? (double)test_draw(&state, 5) / 4 : 0;
         s.yarn = (uint32_t)test_draw(&state, 4);
+        if (s.scaling == NRG_ROPE_SCALING_NONE)
+            s.factor = 1;
+        if (s.ext_factor == 0)
+            s.yarn = 0;
+        else if (!s.n_ctx_orig)
+            s.n_ctx_orig = 4096;
         double frequencies[2 * EXACT_PAIRS], magnitude;
         const nrg_status status = nrg_rope_frequencies(&s, frequencies, &magnitude);
         const rope_exact exact = rope_exact_of(&s);
@@ -638,7 +647,7 @@ static void check_sinusoid(int which, int layout, int run)
     for (size_t t = 0; t < count; t++)
         positions[t] = (int32_t)position_of(run, t);
     args.positions = run % 2 ? NULL : positions;
-    args.first_position = (int32_t)runs[run].first;
+    args.first_position = args.positions ? 0 : (int32_t)runs[run].first;
     accepted(nrg_sinusoidal_table(&spec, &args, 0, 1));
     for (size_t p = 0; p < pairs; p++) {
         const quad theta = sinusoid_theta(which, p);

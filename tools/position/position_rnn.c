@@ -129,7 +129,7 @@ static int forward(file_call *call, const request *q)
     int status = file_reserve(call, OUT_O, call->in[IN_P0].dtype, &shape);
     if (status != CLI_DONE)
         return status;
-    nrg_recurrent_args args = nrg_recurrent_args_init(call->in[IN_P0].dtype, q->dim, q->positions, call->in[IN_W].data,
+    nrg_recurrent_args args = nrg_recurrent_args_init(call->in[IN_P0].dtype, q->positions, q->dim, call->in[IN_W].data,
                                                       call->in[IN_P0].data, call->out[OUT_O].data);
     args.b = call->in[IN_B].data;
     args.chains = q->chains;
@@ -149,7 +149,7 @@ static int backward(file_call *call, const request *q)
             return status;
     }
     nrg_recurrent_backward_args args =
-        nrg_recurrent_backward_args_init(call->in[IN_P0].dtype, q->dim, q->positions, call->in[IN_W].data, call->in[IN_P0].data,
+        nrg_recurrent_backward_args_init(call->in[IN_P0].dtype, q->positions, q->dim, call->in[IN_W].data, call->in[IN_P0].data,
                                          call->in[IN_P].data, call->in[IN_DP].data);
     args.chains = q->chains;
     args.w_dtype = call->in[IN_W].dtype;

@@ -140,7 +140,8 @@ static int make_table(file_call *call, rope_request *q, size_t tokens, float *ta
 #ifndef NRG_NO_NORM
 static int normalize_and_turn(file_call *call, rope_request *q, const shape *s, const nrg_rope_args *rope)
 {
-    nrg_norm_args norm = nrg_norm_args_init(0, NULL, call->in[ROPE_W].data, NULL);
+    const size_t rows = rope->batch * rope->tokens * rope->q_heads;
+    nrg_norm_args norm = nrg_norm_args_init(rows, NULL, call->in[ROPE_W].data, NULL);
     norm.b = call->in[ROPE_B].data;
     q->norm.dim = s->dim;
     q->norm.dtype = rope->dtype;

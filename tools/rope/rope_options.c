@@ -51,7 +51,7 @@ static const char rope_help[] =
     "  --beta-fast, --beta-slow B  of YaRN; default 32 and 1\n"
     "  --no-truncate          YaRN: do not round the ends of the ramp (gpt-oss)\n"
     "  --no-mscale            YaRN: use --attn-factor as the magnitude, without the factor 1 - 0.1 ln S\n"
-    "  --n-ctx-orig N         context length of the training, for YaRN (0: as in ggml) and llama3\n"
+    "  --n-ctx-orig N         context length of the training, for YaRN and llama3\n"
     "  --scaling KIND         none (default), ntk (scales freq_base), llama3 (scales slow pairs)\n"
     "  --factor F             factor of --scaling; default 1\n"
     "  --low-freq-factor, --high-freq-factor F  of llama3; default 1 and 4\n"
@@ -217,13 +217,21 @@ static int check_numbers(const file_call *call, const nrg_rope_spec *s)
                      call->value[finite[i].option]);
             return 0;
         }
-    const int is_yarn = s->ext_factor != 0 && !call->value[OPT_N_CTX_ORIG];
+    const int is_yarn = s->ext_factor != 0 && !s->n_ctx_orig;
     if (is_yarn || (s->scaling == NRG_ROPE_SCALING_LLAMA3 && !s->n_ctx_orig))
-        complain(is_yarn ? "--ext-factor (YaRN) needs --n-ctx-orig" : "--scaling llama3 needs --n-ctx-orig above 0");
+        complain(is_yarn ? "--ext-factor (YaRN) needs --n-ctx-orig above 0" : "--scaling llama3 needs --n-ctx-orig above 0");
     else if (s->ext_factor != 0 && s->freq_base == 1)
         complain("--ext-factor (YaRN) needs a --freq-base that is not 1");
+    else if (s->ext_factor == 0 && s->yarn)
+        complain("--%s needs an --ext-factor that is not 0",
+                 options[s->yarn & NRG_ROPE_YARN_NO_MSCALE ? OPT_NO_MSCALE : OPT_NO_TRUNCATE].name);
     else if (s->scaling != NRG_ROPE_SCALING_NONE && !call->value[OPT_FACTOR])
         complain("--scaling %s needs --factor", call->value[OPT_SCALING]);
+    else if (s->scaling == NRG_ROPE_SCALING_NONE && s->factor != 1)
+        complain("--factor needs --scaling ntk or llama3");
+    else if (s->scaling != NRG_ROPE_SCALING_LLAMA3 && (s->low_freq_factor != 1 || s->high_freq_factor != 4))
+        complain("--%s needs --scaling llama3",
+                 options[s->low_freq_factor != 1 ? OPT_LOW_FREQ_FACTOR : OPT_HIGH_FREQ_FACTOR].name);
     else if (s->scaling == NRG_ROPE_SCALING_LLAMA3 &&
              !(s->low_freq_factor >= 0 && s->low_freq_factor < s->high_freq_factor && s->high_freq_factor <= 0x1p400))
         complain("--low-freq-factor: expected at least 0 and less than --high-freq-factor (%g), got %g", s->high_freq_factor,
