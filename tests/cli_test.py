@@ -1364,7 +1364,7 @@ class Angles:
         if factors is not None:
             theta = theta / factors.astype("f8")
         if ext_factor:
-            corner = lambda beta: n_dims * (np.log(n_ctx_orig / (2 * np.pi * beta)) if n_ctx_orig else -np.inf) / (2 * np.log(freq_base))
+            corner = lambda beta: n_dims * np.log(n_ctx_orig / (2 * np.pi * beta)) / (2 * np.log(freq_base))
             down, up = (float, float) if no_truncate else (np.floor, np.ceil)
             low, high = max(0, down(corner(beta_fast))), min(n_dims - 1, up(corner(beta_slow)))
             ramp = ext_factor * (1 - np.clip((np.arange(self.pairs) - low) / max(0.001, high - low), 0, 1))
@@ -1424,7 +1424,7 @@ def rope_with_every_scaling():
                     {"freq_scale": 1 / 16, "ext_factor": 1.0, "n_ctx_orig": 4096}, {"freq_scale": 0.5, "ext_factor": 0.5, "n_ctx_orig": 512, "beta_fast": 16.0,
                                                                                     "beta_slow": 2.0, "attn_factor": 0.9},
                     {"freq_base": 1.5e5, "freq_scale": 1 / 32, "ext_factor": 1.0, "n_ctx_orig": 4096, "no_truncate": True, "attn_factor": 1.25, "no_mscale": True},
-                    {"freq_scale": 0.25, "ext_factor": 0.75, "n_ctx_orig": 0}, {"freq_base": 0.5, "freq_scale": 0.25, "ext_factor": 0.75, "n_ctx_orig": 0},
+                    {"freq_scale": 0.25, "ext_factor": 0.75, "n_ctx_orig": 4}, {"freq_base": 0.5, "freq_scale": 0.25, "ext_factor": 0.75, "n_ctx_orig": 4},
                     {"scaling": "llama3", "factor": 8.0, "n_ctx_orig": 8192, "freq_base": 5e5},
                     {"scaling": "llama3", "factor": 32.0, "n_ctx_orig": 1000, "low_freq_factor": 2.0, "high_freq_factor": 9.0}):
         for given in (None, factors):
@@ -2245,7 +2245,11 @@ def refuses_wrong_arguments_of_rope():
                             (("x.npy", "--freq-base", 0, *o), "expected a number above 0, from 2^-400 to 2^400, got"), (("x.npy", "--freq-base", "nan", *o), "expected a number above 0, from 2^-400 to 2^400, got"),
                             (("x.npy", "--freq-scale", -1, *o), "expected a number above 0, from 2^-400 to 2^400, got"), (("x.npy", "--freq-scale", "inf", *o), "expected a number above 0, from 2^-400 to 2^400, got"),
                             (("x.npy", "--attn-factor", "inf", *o), "--attn-factor: expected a number from -2^400 to 2^400, got"), (("x.npy", "--ext-factor", "x", *o), "expected a number, got '"),
-                            (("x.npy", "--ext-factor", 1, *o), "needs --n-ctx-orig"), (("x.npy", "--scaling", "ntk", *o), "needs --factor"),
+                            (("x.npy", "--ext-factor", 1, *o), "needs --n-ctx-orig"), (("x.npy", "--ext-factor", 1, "--n-ctx-orig", 0, *o), "needs --n-ctx-orig above 0"),
+                            (("x.npy", "--ext-factor", 0, "--no-mscale", *o), "--no-mscale needs an --ext-factor that is not 0"),
+                            (("x.npy", "--scaling", "none", "--factor", 8, *o), "--factor needs --scaling ntk or llama3"),
+                            (("x.npy", "--scaling", "ntk", "--factor", 8, "--low-freq-factor", 2, *o), "--low-freq-factor needs --scaling llama3"),
+                            (("x.npy", "--scaling", "ntk", *o), "needs --factor"),
                             (("x.npy", "--scaling", "llama3", "--factor", 8, *o), "needs --n-ctx-orig"), (("x.npy", "--factor", 8, *o), "--factor needs --scaling"),
                             (("x.npy", "--scaling", "llama3", "--factor", 8, "--n-ctx-orig", 10, "--low-freq-factor", 5, *o), "--low-freq-factor: expected at least 0 and less than --high-freq-factor (4), got 5"),
                             (("x.npy", "--ext-factor", 1, "--n-ctx-orig", -1, *o), "whole number from 0"),
