@@ -19,17 +19,17 @@ static const double eps = 1e-6, freq_base = 10000;
 static float norm1[DIM], norm2[DIM], q_norm[HEAD], k_norm[HEAD];
 static float w_qkv[DIM * QKV], w_out[Q * DIM], w_up[DIM * 2 * FF], w_down[FF * DIM];
 
-/* What lives from call to call: the cache, and the workspace in which nrg_qkv_forward keeps its table. */
+/* Stays from call to call: the cache, and the workspace in which nrg_qkv_forward keeps its table. */
 typedef struct context {
     uint16_t k[SLOTS][KV_HEADS][HEAD], v[SLOTS][KV_HEADS][HEAD];
     double workspace[2048];
 } context;
 
-/* What a graph's buffers are. */
+/* Buffers of the graph. */
 static float normed[TOKENS][DIM], qkv[TOKENS][QKV], scores[HEADS][TOKENS][SLOTS], heads[TOKENS][Q], stepped[TOKENS][DIM];
 static float residual[TOKENS][DIM], up[TOKENS][2 * FF], gated[TOKENS][FF];
 
-/* The engine's own: each sum in one order, so that it does not depend on the number of rows. */
+/* The engine's matrix product. Each sum has a fixed order, so it does not depend on the number of rows. */
 static void multiply(size_t rows, size_t n, size_t m, const float *x, const float *w, float *o)
 {
     for (size_t row = 0; row < rows; row++)
@@ -49,7 +49,7 @@ static float of_bf16(uint16_t bits)
     return x;
 }
 
-/* A query head's scores with every slot up to the last token's, and later the sum of v that they weigh. */
+/* Computes the scores of each query head with every slot up to that of the last token. */
 static void query_times_keys(const context *c, size_t tokens, size_t keys)
 {
     for (size_t h = 0; h < HEADS; h++)
@@ -62,6 +62,7 @@ static void query_times_keys(const context *c, size_t tokens, size_t keys)
             }
 }
 
+/* Computes the sum of v, weighted by the scores. */
 static void weights_times_values(const context *c, size_t tokens, size_t first)
 {
     for (size_t h = 0; h < HEADS; h++)
@@ -74,10 +75,9 @@ static void weights_times_values(const context *c, size_t tokens, size_t first)
             }
 }
 
-/* ---- nodes: each is asked first; then every thread of the pool calls its share. Each returns 0, or what the library said ----
- */
+/* ---- nodes: each validates its call first. Then every thread of the pool calls its share. Each returns the status ---- */
 
-/* r = x + y, if there is y; o = rms_norm(r) ⊙ w */
+/* r = x + y if y is not NULL, else r = x; o = rms_norm(r) ⊙ w */
 static nrg_status add_norm(size_t tokens, const float *x, const float *y, const float *w, float *r, float *o, int nth)
 {
     const nrg_norm_spec spec = nrg_norm_spec_rms(NRG_F32, DIM, eps);
@@ -90,7 +90,7 @@ static nrg_status add_norm(size_t tokens, const float *x, const float *y, const 
     return status;
 }
 
-/* Norm of heads and rotation of q, in place; of k into the cache, and v beside it. Rows are [q | k | v]. */
+/* Normalizes and rotates the heads of q in place, and of k into the cache. Copies v into the cache. Rows are [q | k | v]. */
 static nrg_status rotate(context *c, size_t tokens, size_t first, int nth)
 {
     const nrg_rope_spec rope = nrg_rope_spec_init(HEAD, NRG_ROPE_NEOX, freq_base);
@@ -99,7 +99,7 @@ static nrg_status rotate(context *c, size_t tokens, size_t first, int nth)
     for (size_t t = 0; t < tokens; t++)
         slots[t] = (int64_t)(first + t);
     nrg_qkv_args args = nrg_qkv_args_init(NRG_F32, tokens, HEAD);
-    args.keep = 1; /* the workspace is nobody else's, and began as zeros */
+    args.keep = 1; /* no other code uses the workspace, and it began as zeros */
     args.workspace = c->workspace;
     args.workspace_size = sizeof c->workspace;
     args.first_position = (int32_t)first;
@@ -118,11 +118,11 @@ static nrg_status rotate(context *c, size_t tokens, size_t first, int nth)
     args.k_w = k_norm;
     nrg_status status = nrg_qkv_forward_check(&norm, &rope, &args, nth);
     for (int ith = 0; status == NRG_OK && ith < nth; ith++)
-        status = nrg_qkv_forward(&norm, &rope, &args, ith, nth); /* slots are looked at again: all shares say the same */
+        status = nrg_qkv_forward(&norm, &rope, &args, ith, nth); /* all shares return the same status */
     return status;
 }
 
-/* Softmax of what each query may see. */
+/* Softmax of the scores, with a causal limit. Rows of the buffer have gaps, so both strides are set. */
 static nrg_status weigh(size_t tokens, size_t first, int nth)
 {
     nrg_softmax_args args = nrg_softmax_args_init(NRG_F32, 1, HEADS, tokens, first + tokens, scores, scores);
@@ -146,8 +146,7 @@ static nrg_status swiglu(size_t tokens, int nth)
     return status;
 }
 
-/* tokens of x, which stand at position `first` of the text and go to the slots from there on; o: what the next layer adds to r.
- */
+/* Runs the layer. The tokens of x have positions from `first` on, and slots of the same numbers. The next layer adds o to r. */
 static nrg_status layer(context *c, size_t tokens, size_t first, const float *x, float *r, float *o, int nth)
 {
     nrg_status status = add_norm(tokens, x, NULL, norm1, NULL, normed[0], nth);
@@ -168,7 +167,7 @@ static nrg_status layer(context *c, size_t tokens, size_t first, const float *x,
     return status;
 }
 
-/* ---- the same in double, from the formulas ---- */
+/* ---- the same layer in double, from the formulas ---- */
 
 static void plain_norm(size_t n, const double *x, const float *w, double *o)
 {
@@ -197,7 +196,7 @@ static void plain_rope(double *head, size_t position)
     }
 }
 
-/* r + o of all tokens. The cache's rounding to bf16 is not made here, and is most of what the two differ by. */
+/* Computes r + o of all tokens. It does not round k and v to bf16, which causes most of the difference. */
 static void plain_layer(const float *x, double (*sum)[DIM])
 {
     static double rows[TOKENS][QKV];
@@ -289,7 +288,7 @@ int main(void)
     for (size_t t = 0; t < TOKENS; t++)
         for (size_t i = 0; i < DIM; i++) {
             const double error = fabs((double)batch_r[t][i] + (double)batch[t][i] - plain[t][i]);
-            if (!(error <= worst)) /* so that a NaN stays */
+            if (!(error <= worst)) /* also true for a NaN */
                 worst = error;
         }
     printf("worst difference to double precision %.2g, of elements around 3; a cache of bf16 has 2^-9 of its own\n", worst);

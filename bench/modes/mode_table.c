@@ -8,7 +8,7 @@
 #include "modes.h"
 #include "share.h"
 
-/* Without --kernel and --op: the table of the README. */
+/* Without --kernel and --op: the tables of docs/speed.md. */
 static const char default_kernel[] = "norm_forward", default_ops[] = "rms,layer,add+rms,add+layer";
 
 enum { OP_COLUMN = 2, SHAPE_COLUMN = 3 };

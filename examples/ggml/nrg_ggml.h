@@ -28,16 +28,16 @@
 #include <stdint.h>
 #include <string.h>
 
-/* What the nodes of a graph remember. It lives as long as the graph; set `used` to 0 before the graph is built anew. */
+/* Memory of the nodes of a graph. It must exist as long as the graph. Set `used` to 0 before you build the graph again. */
 typedef struct nrg_ggml {
-    char *memory; /* of malloc, or aligned to 16 bytes; some 300 bytes a node, and 4 a head where there is max_bias */
+    char *memory; /* from malloc, or aligned to 16 bytes; about 300 bytes a node, and 4 a head with max_bias */
     size_t size, used;
-    int failed; /* the last nrg_status that was not NRG_OK, of a node that ran */
+    int failed; /* the last nrg_status of a node that was not NRG_OK; 0 if there is none */
 } nrg_ggml;
 
-/* Rotation, and what is kept of it from layer to layer and from graph to graph: one for a model. */
+/* Rotation, and the table that layers and graphs share: one for a model. */
 typedef struct nrg_ggml_rope {
-    nrg_rope_spec spec; /* nrg_rope_spec_init, which takes what ggml_rope_ext takes; freq_factors, if any, in memory */
+    nrg_rope_spec spec; /* from nrg_rope_spec_init, with the parameters of ggml_rope_ext; freq_factors, if any, in memory */
     int threads;        /* the most there will be */
     void *workspace;    /* nrg_ggml_rope_workspace bytes of zeros, 8-byte aligned */
     size_t workspace_size;
@@ -103,8 +103,8 @@ static inline int nrg_ggml_plain(const struct ggml_tensor *t)
     return nrg_ggml_dtype(t) != (nrg_dtype)-1 && nrg_ggml_rows(t, t->type);
 }
 
-/* The end of each call: the status of nrg's check for tensors without memory. A node that is not served stays out of the graph:
- * nothing reads it. */
+/* Ends each call. Validates the node while its tensors have no memory, and returns NULL if nrg does not support it. Then the node
+ * stays out of the graph, because nothing reads it. */
 static inline struct ggml_tensor *nrg_ggml_ask(struct ggml_tensor *node, ggml_custom_op_t fun, nrg_ggml_node *n)
 {
     const int before = n->owner->failed;
@@ -119,7 +119,7 @@ static inline struct ggml_tensor *nrg_ggml_ask(struct ggml_tensor *node, ggml_cu
 #define NRG_GGML_NODE(c, n, fun, type, n0, n1, n2, n3, args, count)                                                              \
     nrg_ggml_ask(ggml_custom_4d(c, type, n0, n1, n2, n3, args, count, fun, GGML_N_TASKS_MAX, n), fun, n)
 
-/* What a node does: one call, or while asking its twin. All shares say the same of it. */
+/* Runs a node: the call, or its _check while `asking`. All shares return the same status. */
 #define NRG_GGML_RUN(n, ith, nth, call, ...)                                                                                     \
     do {                                                                                                                         \
         const nrg_status said_ = (n)->asking ? call##_check(__VA_ARGS__) : call(__VA_ARGS__, ith, nth);                          \

@@ -82,10 +82,9 @@ static int takes_either_way(const trial *t, const environment *in)
 
 /* ---- rounded otherwise ---- */
 
-/* In units of f32's last place at the operand's largest number, or at 1. An activation, a power of two times a polynomial of what
- * is left, has its argument reduced by the next power instead of the nearest; and terms about 1 may cancel, and what is left is
- * multiplied with 1/√eps where a variance is 0. The worst of all cases: environment_test --report (2305, and 260 of activations).
- */
+/* In units of f32's last place at the operand's largest number, or at 1. An activation reduces its argument by the next power of
+ * two instead of the nearest one. Terms near 1 may cancel, and 1/√eps then multiplies the difference if a variance is 0.
+ * environment_test --report prints the largest of all cases: 653, of activations 138, of their gradients 174. */
 #define ROOM 8192
 
 /* An operand's largest finite number, or 1. */
