@@ -105,7 +105,7 @@ static int rms_norm(const tensor *x, const tensor *y, const tensor *w, const ten
     nrg_status status = NRG_OK;
     for (int ith = 0; status == NRG_OK && ith < THREADS; ith++)
         status = nrg_norm_forward(&spec, &args, ith, THREADS);
-    return status == NRG_OK; /* it was asked */
+    return status == NRG_OK; /* the call was validated before */
 }
 
 /* ---- and that both agree ---- */
@@ -165,11 +165,11 @@ int main(void)
     for (size_t i = 0; i < BUFFER; i++)
         failed |= i % (3 * HEADS * DIM) >= HEADS * DIM && qkv[i] != expected[i];
 
-    /* a matrix seen on its side: the library declines, and the engine's own loop does it */
+    /* a transposed matrix: the library returns an error, and the engine's own loop computes it */
     const tensor on_its_side = {{DIM, TOKENS, 1, 1}, {TOKENS * sizeof(float), sizeof(float), 0, 0}, step};
     const tensor side = dense(results, DIM, TOKENS, 1, 1);
     failed |= rms_norm(&on_its_side, NULL, &w, &side);
-    /* and so where results would come over what is still to be read */
+    /* the same if results overlap inputs that are read later */
     tensor late = dense(results + 16, DIM, TOKENS, 1, 1);
     failed |= rms_norm(&side, NULL, &w, &late);
 

@@ -74,7 +74,7 @@ static struct ggml_tensor *swiglu(graph *b, struct ggml_tensor *x, struct ggml_t
     return o ? o : ggml_swiglu_split(b->c, x, y);
 }
 
-/* What several products read: quantized once, where they take it. */
+/* Quantizes the operand of several products once, if they accept the type. */
 static struct ggml_tensor *operand(graph *b, struct ggml_tensor *x)
 {
     struct ggml_tensor *o = b->with_nrg && b->q8 ? served(b, nrg_ggml_quantize(&b->nrg, b->c, x, GGML_TYPE_Q8_0)) : NULL;

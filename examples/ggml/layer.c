@@ -22,11 +22,11 @@ static const shape shapes[] = {
     {"Qwen3", 2048, 16, 8, 128, 6144, 1, GGML_ROPE_TYPE_NEOX, 1000000, GGML_TYPE_Q8_0},
 };
 
-/* What the two ways may differ by: the root of the mean square of the difference over that of ggml's result. An op is off by some
- * roundings of f32, and by ggml's angles (freq_base to the power by repeated multiplication: 1e-4 at position 1000). Where the
- * result is rounded to q8_0, a number next to a tie moves by a step, which is a 127th of its block's largest. In a layer that
- * happens to the operand of a product, whose result is rounded again: a difference d grows to the root of d times a step, twice.
- * It stays below what rounding to q8_0 itself costs, about 1e-2. */
+/* Limits of the difference between both forms: its root mean square over that of ggml's result. An op differs by some roundings
+ * of f32, and by ggml's angles (powers of freq_base by repeated multiplication: 1e-4 at position 1000). If the result is
+ * rounded to q8_0, a number next to a tie moves by a step, which is a 127th of its block's largest. In a layer, this happens to
+ * the operand of a product, whose result is rounded again: twice, a difference d grows to the root of d times a step. It stays
+ * below the error of rounding to q8_0, about 1e-2. */
 static const double op_bound = 1e-4, q8_bound = 1e-3, layer_bound = 1e-2;
 
 static double bound_of(graph_op op, const shape *s)

@@ -238,11 +238,11 @@ static inline int nrg_ggml_is_cache(const struct ggml_tensor *q, const struct gg
 
 /* q, k, v: [dim, heads, tokens], views of one tensor or not. positions: i32 [tokens], and more of them with a mode that has
  * sections; rows: i64 [tokens], slots of the caches. eps < 0: no norm. q_w, k_w: f32, or NULL. k, v: may be NULL, with their
- * caches; a transposed v is ggml's to write.
+ * caches. ggml must write a transposed v.
  *
- * Returns the rotated q, of q_type: f32, or what the product with a cache of k would make of it (f16 beside f16). The caches are
- * written by the same node. The graph does not know that: expand it by what is returned (ggml_build_forward_expand) before nodes
- * are made that read them, as one does after ggml_set_rows. */
+ * Returns the rotated q, of q_type: f32, or the type to which the product with a cache of k converts it (f16 for f16). The same
+ * node writes the caches, but the graph has no edge for that. Expand the graph by the returned node (ggml_build_forward_expand)
+ * before you make nodes that read the caches, as after ggml_set_rows. */
 static inline struct ggml_tensor *nrg_ggml_qkv(nrg_ggml *g, struct ggml_context *c, const nrg_ggml_rope *rope,
                                                struct ggml_tensor *positions, struct ggml_tensor *q, enum ggml_type q_type,
                                                struct ggml_tensor *q_w, struct ggml_tensor *k, struct ggml_tensor *k_w,
@@ -267,7 +267,7 @@ static inline struct ggml_tensor *nrg_ggml_qkv(nrg_ggml *g, struct ggml_context 
 
 /* ---- glu ---- */
 
-/* What is none of these is refused. */
+/* Returns an unknown activation for any other op, so that the check rejects the node. */
 static inline nrg_activation nrg_ggml_activation(enum ggml_glu_op op)
 {
     return op == GGML_GLU_OP_REGLU                                         ? NRG_ACT_RELU
@@ -333,7 +333,7 @@ static inline void nrg_ggml_run_soft_max(struct ggml_tensor *dst, int ith, int n
 }
 
 /* softmax(x · scale + slope · mask), over x, which nothing else may read. mask: f32, f16 or bf16, or NULL; sinks: f32 [heads], or
- * NULL. A mask for every second head or the like is not served. */
+ * NULL. It does not support a mask for every second head or the like. */
 static inline struct ggml_tensor *nrg_ggml_soft_max_inplace(nrg_ggml *g, struct ggml_context *c, struct ggml_tensor *x,
                                                             struct ggml_tensor *mask, struct ggml_tensor *sinks, float scale,
                                                             float max_bias)
