@@ -291,6 +291,6 @@ int main(void)
             if (!(error <= worst)) /* also true for a NaN */
                 worst = error;
         }
-    printf("worst difference to double precision %.2g, of elements around 3; a cache of bf16 has 2^-9 of its own\n", worst);
+    printf("worst difference to double precision %.2g, of elements near 3; the bf16 cache rounds by up to 2^-9\n", worst);
     return wrong || !(worst <= 0x1p-7);
 }
