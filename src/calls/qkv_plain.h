@@ -142,7 +142,7 @@ static inline int qkv_quick_norm(const nrg_norm_spec *norm, const nrg_qkv_args *
 static inline int qkv_is_plain(qkv_call *call, const nrg_norm_spec *norm, const nrg_rope_spec *rope, const nrg_qkv_args *a,
                                int nth)
 {
-    const size_t dim = a->dim, tokens = a->tokens, rows = a->slots ? a->slot_count : tokens;
+    const size_t dim = a->dim, tokens = a->tokens, rows = a->slots ? a->slot_count : a->slot_count ? 0 : tokens;
     /* branches that are never taken cost less than one sum of all conditions, as in rope.c */
     if (((unsigned)a->dtype - NRG_F32 > NRG_BF16 - NRG_F32) | ((unsigned)a->store > NRG_STORE_STREAM) | (a->reserved != 0) |
         (rope->yarn > NRG_ROPE_YARN_MOST) | ((unsigned)rope->scaling > NRG_ROPE_SCALING_LLAMA3) |
@@ -150,7 +150,7 @@ static inline int qkv_is_plain(qkv_call *call, const nrg_norm_spec *norm, const 
         return 0;
     if ((dim - 1 >= QUICK_MOST) | (tokens - 1 >= QUICK_MOST) | (rows - 1 >= QUICK_MOST) | (a->q_heads - 1 >= QUICK_MOST) |
         (a->k_heads >= QUICK_MOST) | (a->v_heads >= QUICK_MOST) | (a->v_dim - 1 >= QUICK_MOST) | (a->workspace == NULL) |
-        ((a->positions_stride != 0) & (a->positions != NULL)) | ((a->slot_count != 0) & (a->slots == NULL)))
+        ((a->positions_stride != 0) & (a->positions != NULL)))
         return 0;
     if (!qkv_quick_norm(norm, a))
         return 0;

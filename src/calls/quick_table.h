@@ -22,13 +22,17 @@ static inline int quick_table_is_sound(quick_table *t)
 {
     quick_operand to, frequencies, positions;
     const int sizes = (t->rows - 1 < QUICK_MOST) & (t->dim - 1 < QUICK_MOST) & (t->frequencies != NULL) & (t->to != NULL);
-    if (!sizes || (t->positions ? t->first != 0 : t->rows - 1 > (size_t)((int64_t)INT32_MAX - t->first)))
+    if (!sizes)
         return 0;
     const int lie_well = quick_rows(&to, t->to, t->stride, t->rows, t->dim * t->element, t->element - 1) &
                          quick_rows(&frequencies, t->frequencies, 0, 1, 2 * t->pairs * sizeof(double), sizeof(double) - 1) &
-                         quick_rows(&positions, t->positions, 0, 1, t->rows * sizeof(int32_t), sizeof(int32_t) - 1);
+                         quick_apart(&to, &frequencies, 0);
     t->stride = to.stride;
-    return lie_well & quick_apart(&to, &frequencies, 0) & quick_apart(&to, &positions, 0);
+    if (!t->positions)
+        return lie_well & (t->rows - 1 <= (size_t)((int64_t)INT32_MAX - t->first));
+    return lie_well & (t->first == 0) &
+           quick_rows(&positions, t->positions, 0, 1, t->rows * sizeof(int32_t), sizeof(int32_t) - 1) &
+           quick_apart(&to, &positions, 0);
 }
 
 #endif

@@ -117,8 +117,8 @@ static inline int is_plain(nrg_rope_job job[2], const nrg_rope_spec *s, const nr
     const size_t dim = a->dim, tokens = a->tokens, q_heads = a->q_heads, k_heads = a->k_heads, table_rows = a->table_rows;
     /* branches that are never taken: 343 instructions of this call where one sum of all conditions takes 438 */
     if ((s->mode != NRG_ROPE_NORMAL && s->mode != NRG_ROPE_NEOX) || (unsigned)a->dtype - NRG_F32 > NRG_BF16 - NRG_F32 ||
-        (unsigned)a->store > NRG_STORE_STREAM || s->yarn > NRG_ROPE_YARN_MOST || a->batch != 1 || a->table_ids_batch_stride ||
-        a->reserved)
+        (unsigned)a->store > NRG_STORE_STREAM || s->yarn > NRG_ROPE_YARN_MOST ||
+        ((a->batch - 1) | a->table_ids_batch_stride | a->reserved | (unsigned)a->shared_table_ids))
         return 0;
     if (dim - 1 >= QUICK_MOST || q_heads - 1 >= QUICK_MOST || k_heads >= QUICK_MOST || tokens - 1 >= QUICK_MOST ||
         tokens * (q_heads | k_heads) >= QUICK_MOST || table_rows - 1 >= QUICK_MOST || s->n_dims - 1 >= dim || (s->n_dims & 1) ||
@@ -149,8 +149,7 @@ static inline int is_plain(nrg_rope_job job[2], const nrg_rope_spec *s, const nr
     } else {
         sound &= !a->k & !a->k_o;
     }
-    return a->table_ids ? sound && rope_positions_fit(a->table_ids, tokens, table_rows)
-                        : sound & (table_rows >= tokens) & !a->shared_table_ids;
+    return a->table_ids ? sound && rope_positions_fit(a->table_ids, tokens, table_rows) : sound & (table_rows >= tokens);
 }
 
 /* All other calls. */

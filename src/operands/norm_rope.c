@@ -19,8 +19,9 @@ static int are_rows(size_t rows, size_t rows2, size_t rows3, size_t heads)
 /* Whether each tensor with heads has the weights that an offset is added to. */
 static int offsets_fit(const void *const *part, const void *q_w, const void *k_w)
 {
+    const nrg_norm_spec *norm = part[NORM];
     const nrg_rope_args *rope = part[ARGS];
-    return (!rope->q_heads || nrg_norm_offset_fits(part[NORM], q_w)) && (!rope->k_heads || nrg_norm_offset_fits(part[NORM], k_w));
+    return norm->weight_offset == 0 || ((!rope->q_heads || q_w) && (!rope->k_heads || k_w));
 }
 
 /* What forward and backward say of their options. */
@@ -62,8 +63,9 @@ static nrg_status measure_specs(const void *const *part, unsigned q_o, nrg_sizes
 /* What the rotation has is not said again. */
 static int is_weights_only(const nrg_norm_args *a, size_t heads)
 {
-    return are_rows(a->rows, a->rows2, a->rows3, heads) &&
-           !(a->x || a->y || a->z || a->y_repeat || a->z_repeat || a->store || a->o || a->packed || a->scales || a->r);
+    const uintptr_t any = (uintptr_t)a->x | (uintptr_t)a->y | (uintptr_t)a->z | a->y_repeat | a->z_repeat | (unsigned)a->store |
+                          (uintptr_t)a->o | (uintptr_t)a->packed | (uintptr_t)a->scales | (uintptr_t)a->r;
+    return !any && are_rows(a->rows, a->rows2, a->rows3, heads);
 }
 
 static nrg_status measure_forward(const void *const *part, nrg_sizes *s)

@@ -63,7 +63,11 @@ static int constants_are_sound(const nrg_rope_spec *s)
 {
     const int yarn = s->ext_factor != 0, llama = s->scaling == NRG_ROPE_SCALING_LLAMA3;
     if (!nrg_rope_in_range(s->freq_base) || !nrg_rope_in_range(s->freq_scale) || !(fabs(s->attn_factor) <= 0x1p400) ||
-        s->attn_factor == 0 || !(fabs(s->ext_factor) <= 0x1p400))
+        s->attn_factor == 0)
+        return 0;
+    if (!yarn && s->scaling == NRG_ROPE_SCALING_NONE)
+        return 1;
+    if (!(fabs(s->ext_factor) <= 0x1p400))
         return 0;
     if ((yarn | llama) && s->n_ctx_orig <= 0)
         return 0;
@@ -74,13 +78,23 @@ static int constants_are_sound(const nrg_rope_spec *s)
     return !llama || (s->low_freq_factor >= 0 && s->high_freq_factor > s->low_freq_factor && s->high_freq_factor <= 0x1p400);
 }
 
+/* Numbers as bits: the compiler compares numbers one by one, for NaNs. */
+static uint64_t bits_of(double a)
+{
+    uint64_t bits;
+    memcpy(&bits, &a, sizeof bits);
+    return bits;
+}
+
 /* Whether an option is set that the others do not use. What ggml's call passes in any case may be anything: n_ctx_orig and the
  * two beta. */
 static int has_unused(const nrg_rope_spec *s)
 {
-    const int none = s->scaling == NRG_ROPE_SCALING_NONE, llama = s->scaling == NRG_ROPE_SCALING_LLAMA3;
-    return (none && s->factor != 1) || (!llama && (s->low_freq_factor != 1 || s->high_freq_factor != 4)) ||
-           (s->yarn && s->ext_factor == 0) ||
+    const uint64_t one = UINT64_C(0x3ff0000000000000), four = UINT64_C(0x4010000000000000);
+    if (s->scaling != NRG_ROPE_SCALING_LLAMA3 && (((bits_of(s->low_freq_factor) ^ one) | (bits_of(s->high_freq_factor) ^ four)) ||
+                                                  (s->scaling == NRG_ROPE_SCALING_NONE && bits_of(s->factor) != one)))
+        return 1;
+    return (s->yarn && s->ext_factor == 0) ||
            (!nrg_rope_has_sections(s->mode) && (s->sections[0] | s->sections[1] | s->sections[2] | s->sections[3]));
 }
 
@@ -290,10 +304,8 @@ nrg_status nrg_rope_measure_positions(const nrg_rope_spec *spec, size_t dim, siz
         return status;
     if (!nrg_rope_fits(space->pairs, rotate_from, dim))
         return NRG_ERR_DIM;
-    if (positions && first_position)
-        return NRG_ERR_COMBINATION;
-    if (!positions && !nrg_rope_can_count(first_position, space->tokens))
-        return NRG_ERR_POSITION;
+    if (positions ? first_position != 0 : !nrg_rope_can_count(first_position, space->tokens))
+        return positions ? NRG_ERR_COMBINATION : NRG_ERR_POSITION;
     space->axes = nrg_rope_axes(spec);
     return NRG_OK;
 }
