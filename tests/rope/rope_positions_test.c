@@ -224,9 +224,7 @@ START_TEST(more_shares_than_slices)
     for (int nth = 1; nth < 6; nth++) {
         const nrg_status wanted = nth > 3 ? NRG_ERR_WORKSPACE : NRG_OK;
         ck_assert_int_eq(nrg_rope_positions_forward_check(&spec, &a, nth), wanted);
-#ifndef NRG_NO_BACKWARD
         ck_assert_int_eq(nrg_rope_positions_backward_check(&spec, &a, nth), wanted);
-#endif
         for (int ith = 0; ith < nth; ith++)
             ck_assert_int_eq(nrg_rope_positions_forward(&spec, &a, ith, nth), wanted);
     }
