@@ -23,7 +23,7 @@ Functions by task. Each forward function f has a backward function f_backward, u
     inspect               isa  isas  set_isa  use_isa  isa_reason  version  numbers_version  fp_environment
     use with PyTorch      nrg.torch
 
-Every function reads arrays in place and copies none. Each accepts these arguments:
+Every function reads arrays of numbers in place. Most functions accept these arguments:
 
     out      the array for the result. None: a new one.
     dtype    "bf16" if uint16 arrays hold bfloat16. Otherwise the dtype of the arrays counts.

@@ -27,8 +27,15 @@ def unexpected(name: str, wanted: object, got: object) -> ValueError:
     return ValueError(f"{name}: expected {wanted}, got {described(got) if isinstance(got, np.ndarray) else repr(got)}")
 
 
+def sizes(*of: object) -> str:
+    """Returns "[2, heads, 64]", for errors: str() of a list would quote names."""
+    return f"[{', '.join(map(str, of))}]"
+
+
 def as_array(value: ArrayLike, name: str) -> Array:
     """Returns an ndarray over the memory of value: an array, or an object that exposes one, such as a CPU tensor of torch."""
+    if value is None:
+        raise unexpected(name, "an array", None)
     array = value if isinstance(value, np.ndarray) else np.asarray(value)
     if not array.dtype.isnative:
         raise unexpected(name, "an array in this machine's byte order (array.astype(array.dtype.newbyteorder('=')))", array.dtype.str)
@@ -53,7 +60,8 @@ def kind_of(array: Array, name: str, dtype: DType) -> int:
         return F16
     if kind.name == "bfloat16" or (kind == np.uint16 and is_bf16):
         return BF16
-    raise unexpected(name, "float32, float16, bfloat16 of ml_dtypes, or uint16 with dtype='bf16'", array)
+    error = unexpected(name, "float32, float16, bfloat16 of ml_dtypes, or uint16 with dtype='bf16'", array)
+    raise ValueError(f"{error}; {name}.astype(np.float32) converts it") if kind == np.float64 else error
 
 
 def number(array: Array, name: str, dtype: DType = None) -> int:
@@ -85,10 +93,10 @@ def number_of_vectors(vectors: Mapping[str, Optional[Array]], dtype: DType, othe
     return first[1] if first else 0
 
 
-def integers(value: Optional[ArrayLike], name: str, shape: Sequence[int], kind: Any = np.int32, optional: bool = True) -> Any:
+def integers(value: Optional[ArrayLike], name: str, shape: Sequence[int], kind: Any = np.int32, optional: bool = True, of: str = "") -> Any:
     """Returns ids, positions or slots as an array of the library's integer type, in C order. Other integers are converted if they fit.
-    The caller keeps the array."""
-    wanted = f"{np.dtype(kind).name} (or other integers that fit) {list(shape)}"
+    The caller keeps the array. of: the names of the dimensions, for errors."""
+    wanted = f"{np.dtype(kind).name} (or other integers that fit) {of and of + ' = '}{list(shape)}"
     if value is None:
         if optional:
             return None
@@ -157,14 +165,17 @@ def to_bf16(x: ArrayLike) -> Array:
     """Converts float32 to bfloat16 in uint16, for programs without ml_dtypes. Rounds to nearest, ties to even.
 
     Parameters:
-    - x: float32 [...].
+    - x: float32 [...], or a list.
 
     Returns uint16 [...].
 
     >>> nrg.to_bf16(np.array([1, 1.5], np.float32))
     array([16256, 16320], dtype=uint16)
     """
-    bits = np.ascontiguousarray(x, dtype=np.float32).view(np.uint32)
+    array = np.array(x, np.float32) if isinstance(x, (list, tuple)) else as_array(x, "x")
+    if array.dtype != np.float32:
+        raise unexpected("x", "float32", array)
+    bits = np.ascontiguousarray(array).view(np.uint32)
     rounded = (bits + 0x7fff + ((bits >> 16) & 1)) >> 16
     nan = (bits & 0x7fffffff) > 0x7f800000
     return np.asarray(np.where(nan, (bits >> 16) | 0x40, rounded)).astype(np.uint16)
@@ -181,7 +192,10 @@ def from_bf16(x: ArrayLike) -> F32Array:
     >>> nrg.from_bf16(np.array([16256, 16320], np.uint16))
     array([1. , 1.5], dtype=float32)
     """
-    return (np.ascontiguousarray(x).view(np.uint16).astype(np.uint32) << 16).view(np.float32)
+    array = as_array(x, "x")
+    if array.dtype != np.uint16 and array.dtype.name != "bfloat16":
+        raise unexpected("x", "uint16, or bfloat16 of ml_dtypes", array)
+    return (np.ascontiguousarray(array).view(np.uint16).astype(np.uint32) << 16).view(np.float32)
 
 
 def address(array: Any) -> Any:
@@ -225,6 +239,8 @@ def dense(value: Optional[ArrayLike], name: str, shape: Sequence[int], dtype: An
 
 def weights(value: Optional[ArrayLike], name: str, shape: Sequence[int], like: Array) -> Any:
     """Returns a weight or bias as dense() does. A list becomes an array of float32."""
+    if isinstance(value, list) and len(value) != shape[-1] and all(type(each) is int for each in value):  # layer_norm(x, [64])
+        raise unexpected(name, f"{shape[-1]} elements, since a list is a weight (write a shape as a tuple: {tuple(value)})", value)
     if isinstance(value, (list, tuple)):
         value = np.array(value, np.float32)
     return dense(value, name, shape, None)
@@ -250,6 +266,8 @@ def last_axis(array: Array, name: str, dim: Optional[int], axis: Optional[int]) 
             value = value[0]
         if not isinstance(value, (tuple, list)):
             value = count(value, argument, -max(array.ndim, 1))
+        if not isinstance(value, (tuple, list)) and value >= array.ndim:
+            raise unexpected(argument, f"the last dimension of {name}, -1 or {array.ndim - 1}", value)
         if value not in (-1, array.ndim - 1):
             raise ValueError(f"{argument}: expected the last dimension of {name}, -1 or {array.ndim - 1}, got {value}; move another one there first: "
                              f"np.ascontiguousarray(np.moveaxis({name}, {value}, -1))")
@@ -260,6 +278,9 @@ def normalized(shape: Any, weight: Any, bias: Any) -> Tuple[Optional[Tuple[int, 
     shape. A list or an array is a weight."""
     if shape is None:
         return None, weight, bias
+    for name, value in (("weight", weight), ("bias", bias)):
+        if isinstance(value, (int, float)):  # layer_norm(x, weight, bias, 1e-6)
+            raise unexpected(name, f"an array, or eps by name (eps={value!r})", value)
     if isinstance(shape, tuple) or (hasattr(shape, "__index__") and np.ndim(shape) == 0 and not isinstance(shape, np.ndarray)):
         return tuple(count(size, "normalized_shape") for size in (shape if isinstance(shape, tuple) else (shape,))), weight, bias
     if weight is not None and bias is not None:
@@ -309,7 +330,7 @@ class Rows:
         kind = array.dtype
 
         def wanted() -> str:  # only for an error: a dtype's name takes microseconds
-            return f"{kind.name} {[*self.leading, 'dim' if last is None else last]}{', or a shape that broadcasts to it' if repeats else ''}"
+            return f"{kind.name} {sizes(*self.leading, 'dim' if last is None else last)}{', or a shape that broadcasts to it' if repeats else ''}"
 
         if array.ndim == 0 or array.ndim > len(self.leading) + 1 or (last is not None and array.shape[-1] != last):
             raise unexpected(name, wanted(), array)

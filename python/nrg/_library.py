@@ -10,7 +10,10 @@ import pathlib
 import threading
 from typing import Any, Callable, Iterator, List, Optional, Tuple, Type
 
-from . import _abi
+try:
+    from . import _abi
+except ImportError:
+    raise ImportError("nrg: expected an installed package, got the source tree: start Python in another folder, or pip install ./python") from None
 
 CONSTANTS = _abi.CONSTANTS
 
@@ -112,7 +115,10 @@ def put(made: ctypes.Structure, **fields: Any) -> None:
             if (getattr(made, field) or 0) != value:
                 raise ValueError(f"{field}: expected an integer in the range of the C type, got {value}")
         else:
-            setattr(made, field, value)
+            try:
+                setattr(made, field, value)
+            except TypeError:
+                raise TypeError(f"{field}: expected a number, got {value!r}") from None
 
 
 def enum(kind: str, value: Optional[str], prefix: str, name: str) -> int:
@@ -180,7 +186,10 @@ def call(name: str, *arguments: Any) -> None:
 def share(name: str, *arguments: Any, threads: int = 1) -> None:
     """Calls a function whose last arguments are (ith, nth): share 0 here, the others in threads of a pool. ctypes releases the GIL.
     The caller keeps the memory that the structs point to."""
-    threads = operator.index(threads)
+    try:
+        threads = operator.index(threads)
+    except TypeError:
+        raise TypeError(f"threads: expected an integer from 1 to {MOST_THREADS}, got {threads!r}") from None
     if not 1 <= threads <= MOST_THREADS:
         raise ValueError(f"threads: expected 1 to {MOST_THREADS}, got {threads}")
     pointer, given = function(name), _pointers(arguments)

@@ -13,7 +13,11 @@ Shapes = Tuple[Tuple[int, ...], Optional[Tuple[int, ...]]]
 
 
 def number(name: str) -> int:
-    value = enum("nrg_quant_format", name, "NRG_QUANT_", "format")
+    try:
+        value = enum("nrg_quant_format", name, "NRG_QUANT_", "format")
+    except ValueError as error:  # with ggml's spelling of q8_K
+        listed, _, got = str(error).rpartition(", got ")
+        raise ValueError(f"{listed.replace('none, ', '').replace('q8_k', 'q8_K')}, got {got}") from None
     if value == CONSTANTS["NRG_QUANT_NONE"]:
         raise ValueError(f"format: expected a format of bytes, got {name!r}")
     return value

@@ -16,7 +16,8 @@ Pair = Union[Tuple[Array, Array], Sequence[Array]]
 Accuracy = Literal["fast", "exact"]
 Activation = Literal["identity", "sigmoid", "silu", "relu", "relu2", "tanh", "gelu", "gelu_tanh", "softplus", "gelu_quick", "hard_swish",
                      "hard_sigmoid", "elu", "leaky_relu", "mish", "exp", "expm1", "softsign"]
-BlockFormat = Literal["q8_0", "q8_0_4x4", "q8_0_4x8", "q8_0_8x4", "q8_0_8x8", "q8_k", "q8_K", "q8_k_4x4", "q8_k_4x8", "q8_k_8x4", "q8_k_8x8"]
+BlockFormat = Literal["q8_0", "q8_0_4x4", "q8_0_4x8", "q8_0_8x4", "q8_0_8x8", "q8_k", "q8_K", "q8_k_4x4", "q8_k_4x8", "q8_k_8x4", "q8_k_8x8",
+                      "q8_K_4x4", "q8_K_4x8", "q8_K_8x4", "q8_K_8x8"]
 ByteFormat = Literal["int8", "int8_32", "int8_64", "int8_128"]
 EpsMode = Literal["mean", "sum", "sigma", "max", "none"]
 GateMode = Literal["post", "pre"]

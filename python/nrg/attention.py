@@ -26,7 +26,8 @@ def softmax(x: ArrayLike, dim: Optional[int] = None, *, axis: Optional[int] = No
     Parameters:
     - x: [..., batch, heads, queries, keys], or the last of these: [rows, classes], [heads, queries, keys].
     - dim, axis: the last dimension, as PyTorch and NumPy name it.
-    - mask: float32, float16 or bf16, added to the scores; may broadcast.
+    - mask: float32, float16 or bf16, added to the scores; may broadcast. For a boolean mask that is True for keys to read, pass
+      np.where(mask, np.float32(0), np.float32(-np.inf)).
     - scale: multiplies each score. None: 1.
     - cap: cap · tanh(score / cap) replaces a score. None: no cap.
     - causal: query i reads keys up to first_position + i.
@@ -53,6 +54,9 @@ def softmax(x: ArrayLike, dim: Optional[int] = None, *, axis: Optional[int] = No
     mask_dtype = None
     if mask is not None:
         mask = arrays.as_array(mask, "mask")
+        if mask.dtype == bool:
+            raise ValueError(f"{arrays.unexpected('mask', 'numbers that are added to the scores', mask)}; for True on keys to read, pass "
+                             "np.where(mask, np.float32(0), np.float32(-np.inf))")
         mask_dtype = arrays.kind_of(mask, "mask", dtype)
         mask = arrays.broadcast(mask, "mask", x.shape)
     given = {"x": x, "o": o, "mask": mask}
@@ -108,7 +112,7 @@ def softmax_backward(d_o: ArrayLike, o: ArrayLike, dim: Optional[int] = None, *,
 
     Parameters:
     - d_o, o: [..., batch, heads, queries, keys], or the last of these: the gradient of the result, and the result.
-    - x: the input of softmax(). Only calls with a cap read it.
+    - x: the input of softmax(). Required with a cap; must be None without one.
     - dim, axis, scale, cap, causal, first_position, window, log, store: as in softmax().
     - out: the array for the result. It may be o, d_o or x.
 
@@ -122,6 +126,10 @@ def softmax_backward(d_o: ArrayLike, o: ArrayLike, dim: Optional[int] = None, *,
     if o.ndim == 0:
         raise arrays.unexpected("o", "rows of elements [..., dim]", o)
     arrays.last_axis(o, "o", dim, axis)
+    if cap and x is None:
+        raise arrays.unexpected("x", "the input of softmax(), since cap is given", x)
+    if not cap and x is not None:
+        raise arrays.unexpected("x", "None, since cap is not given", arrays.as_array(x, "x"))
     given = {"o": o, "d_o": arrays.like(d_o, "d_o", o, "o"), "x": None if x is None else arrays.like(x, "x", o, "o"),
              "dx": arrays.output(out, "out", o.shape, o.dtype)}
     options = {"scale": scale, "cap": cap, "causal": int(bool(causal)), "first_position": first_position, "window": window,
@@ -159,6 +167,9 @@ def _logits(x: ArrayLike, target: ArrayLike, ignore_index: int, dtype: DType) ->
     x = arrays.adjacent(arrays.as_array(x, "x"), "x")
     if x.shape[-1] == 0 and x.shape[:-1] != (0,) * (x.ndim - 1):
         raise arrays.unexpected("x", "[..., classes] with one class or more", x)
+    if x.ndim > 1 and np.shape(target) == x.shape[:1] + x.shape[2:] != x.shape[:-1]:
+        error = arrays.unexpected("target", f"integers {list(x.shape[:-1])}, since classes are last", arrays.as_array(target, "target"))
+        raise ValueError(f"{error}; move them there: np.ascontiguousarray(np.moveaxis(x, 1, -1))")
     target = arrays.integers(target, "target", x.shape[:-1], optional=False)
     args = struct("nrg_cross_entropy_args", classes=x.shape[-1] or 1, dtype=arrays.number(x, "x", dtype), ignore_index=ignore_index,
                   ids=arrays.address(target))
@@ -202,7 +213,8 @@ def cross_entropy(x: ArrayLike, target: ArrayLike, *, ignore_index: int = -100, 
 
     Parameters:
     - x: [..., classes], logits. PyTorch has classes in dimension 1: np.ascontiguousarray(np.moveaxis(x, 1, -1)).
-    - target: integers [...], the class of each row.
+    - target: integers [...], the class of each row. For the next token, pass all logits and no slice, which would need a copy:
+      target[:, :-1] = ids[:, 1:] and target[:, -1] = -100.
     - ignore_index: a target with loss 0, which "mean" does not count. It may be a class.
     - reduction: "mean" and "sum" return one number, "none" the loss of each row.
     - stats: True also returns m and others, which cross_entropy_backward() takes. m is the largest logit of each row. others is the

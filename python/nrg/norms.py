@@ -492,7 +492,7 @@ def layer_norm(x: ArrayLike, normalized_shape: Union[Shape, ArrayLike, None] = N
     - x: [..., dim].
     - normalized_shape: a tuple or an int: the last dimensions, which form a row. It may be omitted: layer_norm(x, weight, bias).
     - weight, bias: [dim], or lists.
-    - eps: added to the variance.
+    - eps: added to the variance. None: the machine epsilon of x's dtype.
     - dim, axis: the last dimension, as PyTorch and NumPy name it.
     - residual: [..., dim], of x's dtype or float32; may broadcast. The norm is of r = x + residual, and the call returns r too.
     - residual_mode: "before", or "after": the result is residual + norm(x), and there is no r.
@@ -536,7 +536,7 @@ def layer_norm_backward(d_o: ArrayLike, x: ArrayLike, normalized_shape: Union[Sh
     - x: [..., dim].
     - normalized_shape: a tuple or an int: the last dimensions, which form a row. It may be omitted: layer_norm(x, weight, bias).
     - weight, bias: [dim], or lists.
-    - eps: added to the variance.
+    - eps: added to the variance. None: the machine epsilon of x's dtype.
     - dim, axis: the last dimension, as PyTorch and NumPy name it.
     - residual: [..., dim], of x's dtype or float32; may broadcast. The norm is of r = x + residual, and the call returns r too.
     - residual_mode: "before", or "after": the result is residual + norm(x), and there is no r.

@@ -41,6 +41,8 @@ def quantize(x: ArrayLike, format: str = "q8_0", *, rounding: Rounding = "to_eve
     Returns uint8 [..., bytes of a row]. For int8: (int8 [..., dim], float32 [..., scales of a row]). A row of an interleaved format holds
     4 or 8 rows of x.
 
+    >>> nrg.quantize(np.ones((2, 64), np.float32)).shape       # q8_0: 34 bytes for 32 elements
+    (2, 68)
     >>> q, scales = nrg.quantize(np.array([[127, -64]], np.float32), "int8")
     >>> q, scales
     (array([[127, -64]], dtype=int8), array([[1.]], dtype=float32))
@@ -71,9 +73,14 @@ def dequantize(packed: ArrayLike, scales: Optional[ArrayLike] = None, format: Un
 
     >>> nrg.dequantize(nrg.quantize(np.full((1, 32), 127, np.float32)))[0, :3]
     array([127., 127., 127.], dtype=float32)
+    >>> nrg.dequantize(*nrg.quantize(np.array([[127, -64]], np.float32), "int8"), "int8")
+    array([[127., -64.]], dtype=float32)
     """
     packed = arrays.adjacent(arrays.as_array(packed, "packed"), "packed")
     number = quantized.number(format)
+    if scales is not None and not quantized.is_int8(number):
+        raise arrays.unexpected("scales", f"None with format={format!r}, whose bytes contain the scales; for bytes of int8 pass format='int8'",
+                                arrays.as_array(scales, "scales"))
     leading, length = packed.shape[:-1], packed.shape[-1]
     together = quantized.rows_together(number)
     if together > 1:
@@ -88,8 +95,6 @@ def dequantize(packed: ArrayLike, scales: Optional[ArrayLike] = None, format: Un
     packed_shape, scales_shape = quantized.shapes(number, leading, dim, "packed")
     packed = arrays.dense(packed, "packed", packed_shape, "int8" if scales_shape else "uint8")
     scales = arrays.dense(scales, "scales", scales_shape, "float32", optional=False) if scales_shape else scales
-    if scales is not None and not scales_shape:
-        raise arrays.unexpected("scales", f"None, since the bytes of {format} contain the scales", scales)
     o = arrays.result(out, leading + (dim,), dtype)
     rows = arrays.Rows(leading)
     rows.add("out", o, dim, field="o")

@@ -116,7 +116,7 @@ def relative_backward(a: ArrayLike, q: ArrayLike, p_min: int, p_max: int, *, fir
     a, q = arrays.as_array(a, "a"), arrays.as_array(q, "q")
     (batch, heads, queries), a_strides = _strides(a, "a")
     if q.ndim == 0 or q.shape[-1] == 0 or a.dtype != q.dtype or a.shape[:-1] != q.shape[:-1]:
-        raise arrays.unexpected("q", f"{a.dtype.name} {[*a.shape[:-1], 'dim']}, since a is {arrays.described(a)}", q)
+        raise arrays.unexpected("q", f"{a.dtype.name} {arrays.sizes(*a.shape[:-1], 'dim')}, since a is {arrays.described(a)}", q)
     shape = (_classes(p_min, p_max), q.shape[-1])
     d_table = np.empty((heads, *shape) if table_per_head else shape, np.float32)
     args = struct("nrg_relative_args", batch=batch, heads=heads, queries=queries, keys=a.shape[-1], dim=q.shape[-1],

@@ -153,13 +153,15 @@ class _Rotation:
         given = arrays.as_array(given, q_name)
         q = _shaped(given, q_name)
         self.dim = q.shape[-1]
+        if angles is None and n_dims is None and table is None and rotate_from == 0 and self.dim % 2:
+            raise arrays.unexpected(q_name, "an even head dim", given)
         self.angles = _angles(angles, base, n_dims, mode, table, self.dim, rotate_from)
         batch, tokens = q.shape[0] if q.ndim == 4 else 1, q.shape[-3]
         number = arrays.number(q, q_name, dtype)
         k_given = None if k is None else arrays.as_array(k, k_name)
         k = None if k is None else _shaped(k_given, k_name)
         if k is not None and (k.dtype != q.dtype or k.ndim != q.ndim or k.shape[:-2] + k.shape[-1:] != q.shape[:-2] + q.shape[-1:]):
-            raise arrays.unexpected(k_name, f"{q.dtype.name} {[*q.shape[:-2], 'heads', q.shape[-1]]}, since {q_name} is {arrays.described(given)}",
+            raise arrays.unexpected(k_name, f"{q.dtype.name} {arrays.sizes(*q.shape[:-2], 'heads', q.shape[-1])}, since {q_name} is {arrays.described(given)}",
                                     k_given)
         self.table: Any = table
         positions = self.positions(positions, given.shape, batch, tokens)
@@ -175,7 +177,8 @@ class _Rotation:
             raise arrays.unexpected("table", f"a row for each of {tokens} tokens", self.table)
         if positions is not None:
             args.shared_table_ids = int(np.ndim(positions) == 1)
-            positions = arrays.integers(positions, "positions", (tokens,) if args.shared_table_ids else (batch, tokens))
+            positions = arrays.integers(positions, "positions", (tokens,) if args.shared_table_ids else (batch, tokens),
+                                        of="[tokens]" if args.shared_table_ids else "[batch, tokens]")
             args.table_ids = arrays.address(positions)
         q_out, k_out = arrays.pair(out) if isinstance(out, (tuple, list)) else (out, None)
         self.q_o = arrays.output(q_out, "out", given.shape, q.dtype)
@@ -188,6 +191,8 @@ class _Rotation:
 
     def positions(self, positions: Any, shape: Tuple[int, ...], batch: int, tokens: int) -> Any:
         """Sets the table, and returns the row of each token or None for rows in order."""
+        if np.ndim(positions) == 2 and np.shape(positions)[0] == 1 and batch > 1 and self.angles.axes == 1:  # position_ids of PyTorch
+            positions = arrays.as_array(positions, "positions")[0]
         if positions is not None and np.ndim(positions) > 2:
             if np.shape(positions) != shape[:-2]:
                 raise arrays.unexpected("positions", f"integers {[*shape[:-2]]} or [{tokens}]", arrays.as_array(positions, "positions"))
@@ -202,9 +207,9 @@ class _Rotation:
             self.table = self.angles.table(tokens, first_position=first)
         elif self.angles.axes > 1 or np.ndim(positions) == 1:
             wanted = (self.angles.axes, tokens) if self.angles.axes > 1 else (tokens,)
-            self.table = self.angles.table(arrays.integers(positions, "positions", wanted))
+            self.table = self.angles.table(arrays.integers(positions, "positions", wanted, of="[axes, tokens]" if len(wanted) == 2 else "[tokens]"))
         else:
-            self.table = self.angles.table(arrays.integers(positions, "positions", (batch, tokens)).reshape(-1))
+            self.table = self.angles.table(arrays.integers(positions, "positions", (batch, tokens), of="[batch, tokens]").reshape(-1))
             rows = np.arange(batch * tokens, dtype=np.int32).reshape(batch, tokens)
         return rows
 
@@ -239,7 +244,7 @@ def rope(x: ArrayLike, positions: Positions = None, *, k: Optional[ArrayLike] = 
 
     Parameters:
     - x: [..., tokens, heads, dim] or [tokens, dim], with any strides. For [batch, heads, tokens, dim], pass x.transpose(0, 2, 1, 3).
-    - positions: integers [tokens] or [..., tokens], or the position of token 0. In modes with sections [axes, tokens]. None: 0, 1, …
+    - positions: integers [tokens], [..., tokens] or [1, tokens], or the position of token 0. In modes with sections [axes, tokens]. None: 0, 1, …
     - k: a second tensor, which may have another number of heads.
     - base: of the frequencies. None: 10000.
     - n_dims: the rotated elements of a head. None: all from rotate_from.
@@ -450,7 +455,7 @@ def qkv(q: ArrayLike, k: Optional[ArrayLike], v: Optional[ArrayLike], *, positio
             continue
         if array.ndim != 3 or array.dtype != first.dtype or array.shape[0] != tokens or (name == "k" and array.shape[-1] != dim) \
                 or array.shape[-1] == 0:
-            raise arrays.unexpected(name, f"{first.dtype.name} {[tokens, 'heads', 'dim' if name == 'v' else dim]}, since q is {arrays.described(first)}",
+            raise arrays.unexpected(name, f"{first.dtype.name} {arrays.sizes(tokens, 'heads', 'dim' if name == 'v' else dim)}, since q is {arrays.described(first)}",
                                     array)
     if tensors["v"] is not None:
         args.v_dim = tensors["v"].shape[-1]
@@ -474,7 +479,7 @@ def qkv(q: ArrayLike, k: Optional[ArrayLike], v: Optional[ArrayLike], *, positio
         wanted = (cache.shape[0] if slots is not None and cache.ndim else tokens, array.shape[1],
                   array.shape[2] // 32 * 34 if quantized else array.shape[2])
         if cache.shape != wanted:
-            raise arrays.unexpected(name + "_cache", f"{'uint8 ' if quantized else ''}{['rows', *wanted[1:]] if slots is not None else list(wanted)}",
+            raise arrays.unexpected(name + "_cache", f"{'uint8 ' if quantized else ''}{arrays.sizes('rows' if slots is not None else wanted[0], *wanted[1:])}",
                                     cache)
         arrays.output(cache, name + "_cache", wanted, cache.dtype)
         setattr(args, name + "_o_format", enum("nrg_quant_format", "q8_0" if quantized else "none", "NRG_QUANT_", name + "_cache"))

@@ -237,14 +237,40 @@ class Refusals(Case):
             self.refused(f"threads: expected 1 to 1024, got {threads}", nrg.rms_norm, x, threads=threads)
             self.refused(f"threads: expected 1 to 1024, got {threads}", nrg.rms_norm_backward, x, x, x[0], threads=threads)
         for threads in (1.5, "2", None):
-            with self.assertRaises(TypeError):
+            with self.assertRaisesRegex(TypeError, "^threads: expected an integer from 1 to 1024, got "):
                 nrg.rms_norm(x, threads=threads)
+        with self.assertRaisesRegex(TypeError, "^eps: expected a number, got 'a'"):
+            nrg.rms_norm(x, eps="a")
         self.refused("^window: expected an integer in the range of the C type, got -1", nrg.softmax, x, window=-1)
         self.refused("first_position", nrg.softmax, x, first_position=2 ** 63)
         self.refused("^first_position: .* got 2147483648", nrg.sinusoidal, 4, 8, first_position=2 ** 31)
         self.bits(nrg.softmax(x, window=np.int64(3), causal=True), nrg.softmax(x, window=3, causal=True))
         with self.assertRaisesRegex(TypeError, "epsilon"):
             nrg.rms_norm(x, epsilon=1)
+
+    def test_remedies(self):
+        """Mistakes of a first program, each with what to write."""
+        x, w, q = random(4, 64), random(64), random(2, 6, 3, 64)
+        out_of_order = random(3, 5, 7), np.zeros((3, 7), int)
+        for pattern, function, arguments, options in (
+                ("^x: expected an array, got None", nrg.rms_norm, (None,), {}),
+                (r"^x: expected float32, .*, got float64 \[4, 64\]; x.astype\(np.float32\) converts it", nrg.rms_norm, (x.astype(float),), {}),
+                (r"^weight: expected 64 elements, since a list is a weight \(write a shape as a tuple: \(32,\)\), got \[32\]", nrg.layer_norm, (x, [32]), {}),
+                (r"^weight: .* tuple: \(4, 64\)", nrg.layer_norm, (x, [4, 64]), {}),
+                (r"^weight: expected an array, or eps by name \(eps=1e-06\), got 1e-06", nrg.rms_norm, (x, w, 1e-6), {}),
+                (r"^bias: expected an array, or eps by name \(eps=1e-06\), got 1e-06", nrg.layer_norm, (x, w, w, 1e-6), {}),
+                (r"^mask: expected numbers .*, got bool \[64\]; .*np.where\(mask, ", nrg.softmax, (x,), {"mask": w > 0}),
+                ("^x: expected the input of softmax.*, got None", nrg.softmax_backward, (x, x), {"cap": 2.0}),
+                (r"^x: expected None, since cap is not given, got float32 \[4, 64\]", nrg.softmax_backward, (x, x), {"x": x}),
+                (r"^target: expected integers \[3, 5\], since classes are last.*moveaxis", nrg.cross_entropy, out_of_order, {}),
+                (r"^q: expected an even head dim, got float32 \[2, 6, 3, 63\]", nrg.norm_rope, (q[..., :63],), {}),
+                (r"^k: expected float32 \[2, 6, heads, 64\], since", nrg.rope, (q,), {"k": q[:1]}),
+                ("^scales: expected None with format='q8_0'.*pass format='int8'", nrg.dequantize, nrg.quantize(x, "int8"), {}),
+                ("^format: expected one of q8_0, .* q8_K, .*, got 'q4'", nrg.quantize, (x, "q4"), {}),
+                (r"^x: expected uint16, or bfloat16 of ml_dtypes, got float32 \[64\]", nrg.from_bf16, (w,), {}),
+                (r"^x: expected float32, got float64 \[64\]", nrg.to_bf16, (w.astype(float),), {})):
+            self.refused(pattern, function, *arguments, **options)
+        self.bits(nrg.to_bf16([1, 1.5]), nrg.to_bf16(np.array([1, 1.5], np.float32)))
 
     def test_nothing_is_written(self):
         x, out = random(4, 8), np.full((4, 8), 3, np.float32)
