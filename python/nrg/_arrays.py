@@ -284,6 +284,8 @@ def normalized(shape: Any, weight: Any, bias: Any) -> Tuple[Optional[Tuple[int, 
     if isinstance(shape, tuple) or (hasattr(shape, "__index__") and np.ndim(shape) == 0 and not isinstance(shape, np.ndarray)):
         return tuple(count(size, "normalized_shape") for size in (shape if isinstance(shape, tuple) else (shape,))), weight, bias
     if weight is not None and bias is not None:
+        if isinstance(shape, list):
+            raise unexpected("normalized_shape", f"a tuple or an int before weight and bias, such as {tuple(shape)}", shape)
         raise unexpected("normalized_shape", "a tuple or an int before weight and bias", shape if isinstance(shape, np.ndarray) else type(shape).__name__)
     return None, shape, weight if bias is None else bias
 

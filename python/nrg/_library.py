@@ -183,15 +183,20 @@ def call(name: str, *arguments: Any) -> None:
         raise Error(name, status, _numbers(status, arguments))
 
 
+def thread_count(threads: Any) -> int:
+    try:
+        number = operator.index(threads)
+    except TypeError:
+        raise TypeError(f"threads: expected an integer from 1 to {MOST_THREADS}, got {threads!r}") from None
+    if not 1 <= number <= MOST_THREADS:
+        raise ValueError(f"threads: expected 1 to {MOST_THREADS}, got {number}")
+    return number
+
+
 def share(name: str, *arguments: Any, threads: int = 1) -> None:
     """Calls a function whose last arguments are (ith, nth): share 0 here, the others in threads of a pool. ctypes releases the GIL.
     The caller keeps the memory that the structs point to."""
-    try:
-        threads = operator.index(threads)
-    except TypeError:
-        raise TypeError(f"threads: expected an integer from 1 to {MOST_THREADS}, got {threads!r}") from None
-    if not 1 <= threads <= MOST_THREADS:
-        raise ValueError(f"threads: expected 1 to {MOST_THREADS}, got {threads}")
+    threads = thread_count(threads)
     pointer, given = function(name), _pointers(arguments)
     if threads == 1:
         status = pointer(*given, 0, 1)

@@ -37,7 +37,13 @@ class NormGradients(NamedTuple):
 
 def spec(dim: int, dtype: int, **given: Any) -> Any:
     """Returns an nrg_norm_spec from the names of norm()'s options: a copy, which the caller may change."""
-    made = _spec(dim, dtype, **given)
+    try:
+        made = _spec(dim, dtype, **given)
+    except TypeError:
+        for name, value in given.items():
+            if type(value).__hash__ is None:  # a list or an array
+                raise TypeError(f"{name}: expected one value, got {value!r}") from None
+        raise
     return type(made).from_buffer_copy(made)
 
 

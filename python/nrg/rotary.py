@@ -8,7 +8,7 @@ from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Tuple, Union
 import numpy as np
 
 from . import _arrays as arrays
-from ._library import CONSTANTS, Error, call, enum, function, put, share, struct
+from ._library import CONSTANTS, Error, call, enum, function, put, share, struct, thread_count
 from ._types import Accuracy, Array, ArrayLike, DType, F32Array, RopeMode, RopeScaling
 from .norms import spec as norm_spec
 
@@ -107,9 +107,9 @@ def _simple(n_dims: int, base: float, mode: RopeMode) -> Rope:
     return Rope(n_dims, base=base, mode=mode)
 
 
-def _angles(angles: Optional[Rope], base: Optional[float], n_dims: Optional[int], mode: Optional[RopeMode], table: Any, dim: int,
-            rotate_from: int) -> Rope:
-    """Returns the Rope of a call: the one given, or one for base, n_dims and mode. With a table, the base has no effect."""
+def _angles(angles: Optional[Rope], base: Optional[float], n_dims: Optional[int], mode: Optional[RopeMode], table: Any, x: Array,
+            name: str, rotate_from: int) -> Rope:
+    """Returns the Rope of a call: the one given, or one for base, n_dims and mode. With a table, the base has no effect. name: of x."""
     if angles is not None:
         if not isinstance(angles, Rope):
             raise arrays.unexpected("angles", "a Rope", type(angles).__name__)
@@ -120,7 +120,9 @@ def _angles(angles: Optional[Rope], base: Optional[float], n_dims: Optional[int]
     if table is not None and base is not None:
         raise arrays.unexpected("base", "None, since table contains the angles", base)
     if n_dims is None:
-        n_dims = dim - arrays.count(rotate_from, "rotate_from") if table is None or np.ndim(table) != 2 else np.shape(table)[1]
+        n_dims = x.shape[-1] - arrays.count(rotate_from, "rotate_from") if table is None or np.ndim(table) != 2 else np.shape(table)[1]
+        if table is None and rotate_from == 0 and n_dims % 2:
+            raise arrays.unexpected(name, "an even head dim", x)
     return _simple(n_dims, 10000.0 if base is None else base, mode or "neox")
 
 
@@ -153,9 +155,7 @@ class _Rotation:
         given = arrays.as_array(given, q_name)
         q = _shaped(given, q_name)
         self.dim = q.shape[-1]
-        if angles is None and n_dims is None and table is None and rotate_from == 0 and self.dim % 2:
-            raise arrays.unexpected(q_name, "an even head dim", given)
-        self.angles = _angles(angles, base, n_dims, mode, table, self.dim, rotate_from)
+        self.angles = _angles(angles, base, n_dims, mode, table, given, q_name, rotate_from)
         batch, tokens = q.shape[0] if q.ndim == 4 else 1, q.shape[-3]
         number = arrays.number(q, q_name, dtype)
         k_given = None if k is None else arrays.as_array(k, k_name)
@@ -448,7 +448,7 @@ def qkv(q: ArrayLike, k: Optional[ArrayLike], v: Optional[ArrayLike], *, positio
     if first is None or first.ndim != 3 or first.shape[-1] == 0:
         raise arrays.unexpected("q", "[tokens, heads, dim] with one element or more", first)
     tokens, dim = first.shape[0], first.shape[-1]
-    angles = _angles(angles, base, n_dims, mode, None, dim, rotate_from)
+    angles = _angles(angles, base, n_dims, mode, None, first, "q", rotate_from)
     args = struct("nrg_qkv_args", tokens=tokens, dim=dim, rotate_from=rotate_from, dtype=arrays.number(first, "q", dtype))
     for name, array in tensors.items():
         if array is None:
@@ -516,7 +516,7 @@ def qkv(q: ArrayLike, k: Optional[ArrayLike], v: Optional[ArrayLike], *, positio
     if eps is not None:
         norm = norm_spec(dim, arrays.F32, eps=eps, centred=centred, weight_offset=weight_offset)
     size = ctypes.c_size_t()
-    call("nrg_qkv_workspace", angles.spec, args, threads, ctypes.addressof(size))
+    call("nrg_qkv_workspace", angles.spec, args, thread_count(threads), ctypes.addressof(size))
     memory = arrays.workspace(size.value)
     args.workspace, args.workspace_size = arrays.address(memory), size.value
     share("nrg_qkv_forward", norm, angles.spec, args, threads=threads)

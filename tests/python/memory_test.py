@@ -241,6 +241,10 @@ class Refusals(Case):
                 nrg.rms_norm(x, threads=threads)
         with self.assertRaisesRegex(TypeError, "^eps: expected a number, got 'a'"):
             nrg.rms_norm(x, eps="a")
+        with self.assertRaisesRegex(TypeError, r"^eps: expected one value, got \[1\]"):
+            nrg.rms_norm(x, eps=[1])
+        with self.assertRaisesRegex(TypeError, "^threads: expected an integer from 1 to 1024, got 2.0"):
+            nrg.qkv(random(4, 2, 8), None, None, threads=2.0)
         self.refused("^window: expected an integer in the range of the C type, got -1", nrg.softmax, x, window=-1)
         self.refused("first_position", nrg.softmax, x, first_position=2 ** 63)
         self.refused("^first_position: .* got 2147483648", nrg.sinusoidal, 4, 8, first_position=2 ** 31)
@@ -264,6 +268,9 @@ class Refusals(Case):
                 (r"^x: expected None, since cap is not given, got float32 \[4, 64\]", nrg.softmax_backward, (x, x), {"x": x}),
                 (r"^target: expected integers \[3, 5\], since classes are last.*moveaxis", nrg.cross_entropy, out_of_order, {}),
                 (r"^q: expected an even head dim, got float32 \[2, 6, 3, 63\]", nrg.norm_rope, (q[..., :63],), {}),
+                (r"^q: expected an even head dim, got float32 \[6, 3, 63\]", nrg.qkv, (q[0, ..., :63], None, None), {}),
+                (r"^normalized_shape: expected a tuple or an int before weight and bias, such as \(64,\), got \[64\]", nrg.layer_norm,
+                 (x, [64], w, w), {}),
                 (r"^k: expected float32 \[2, 6, heads, 64\], since", nrg.rope, (q,), {"k": q[:1]}),
                 ("^scales: expected None with format='q8_0'.*pass format='int8'", nrg.dequantize, nrg.quantize(x, "int8"), {}),
                 ("^format: expected one of q8_0, .* q8_K, .*, got 'q4'", nrg.quantize, (x, "q4"), {}),
