@@ -46,9 +46,7 @@ const char *nrg_status_string(nrg_status status)
     case NRG_ERR_OVERFLOW:
         return "an operand would be larger than memory: a number of elements, a number of rows or a stride is too large";
     case NRG_ERR_STRIDE:
-        return "a stride is shorter than the data that it steps over (strides are in bytes; 0 means dense), or two strides "
-               "differ "
-               "that must be equal";
+        return "a stride is shorter than the data that it steps over (strides are in bytes; 0 means dense)";
     case NRG_ERR_ALIGNMENT:
         return "a pointer or a stride is not a multiple of the element size (strides are in bytes)";
     case NRG_ERR_OVERLAP:
