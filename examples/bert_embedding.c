@@ -72,13 +72,13 @@ static void make_inputs(void)
     }
 }
 
-static nrg_embed_table tokens(void) { return nrg_embed_table_init(weights.token, VOCABULARY, token_ids); }
-static nrg_embed_table segments(void) { return nrg_embed_table_init(weights.segment, SEGMENTS, segment_ids); }
+static nrg_embed_table tokens(void) { return nrg_embed_table_init(VOCABULARY, weights.token, token_ids); }
+static nrg_embed_table segments(void) { return nrg_embed_table_init(SEGMENTS, weights.segment, segment_ids); }
 
 /* 0, 1, 2, … in each sequence. */
 static nrg_embed_table positions(void)
 {
-    nrg_embed_table t = nrg_embed_table_counted(weights.position, LENGTH, 0);
+    nrg_embed_table t = nrg_embed_table_counted(LENGTH, weights.position, 0);
     t.period = LENGTH;
     return t;
 }

@@ -3597,7 +3597,7 @@ nrg_status nrg_embed_backward(const nrg_embed_backward_args *a, int ith, int nth
         const nrg_embed_gradient *t = &a->tables[k];
         for (size_t row = at(t->rows, ith, nth); t->d_table && row < at(t->rows, ith + 1, nth); row++)
             if (!t->accumulate || fault("accumulated table"))
-                write_row((char *)t->d_table + row * t->stride, a->dim * nrg_dtype_size(a->table_dtype),
+                write_row((char *)t->d_table + row * t->d_table_stride, a->dim * nrg_dtype_size(a->table_dtype),
                           (fault("d_table") && !t->ids && a->dim >= 40) || (fault("heavy row") && t->rows == 1 && nth > 1));
     }
     return NRG_OK;

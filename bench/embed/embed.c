@@ -57,7 +57,7 @@ static void prepare(const bench_case *c, void *const *part)
     *spec = nrg_norm_spec_layer(c->dtype, c->shape.dim, 1e-12);
     nrg_norm_args *norm = part[NRG_EMBED_NORM_ARGS];
     *norm = nrg_norm_args_init(rows, NULL, NULL, NULL);
-    args->store = norm->store = c->store;
+    norm->store = c->store;
     terms->table[0].rows = terms->table[1].rows = rows;
     terms->table[2].rows = 1;
 }
@@ -76,10 +76,16 @@ static void ready(const bench_case *c, void *const *part)
     const size_t rows = c->shape.rows;
     nrg_embed_args *args = part[NRG_EMBED_ARGS];
     nrg_norm_args *norm = part[NRG_EMBED_NORM_ARGS];
+    nrg_embed_terms *terms = part[NRG_EMBED_TERMS_PART];
     fill_ids(args->tables[0].ids, rows, 1);
     fill_ids(args->tables[2].ids, rows, rows);
+    for (size_t k = 0; k < NRG_EMBED_TABLES; k++)
+        if (!terms->table[k].table)
+            terms->table[k].rows = 0;
     while (args->table_count && !args->tables[args->table_count - 1].table)
         args->table_count--; /* as a caller counts them */
+    if (c->op->function != &sum_and_norm)
+        args->store = c->store;
     if (c->op->function == &sum_then_norm) {
         args->o = norm->o;
         norm->x = norm->o;
@@ -131,6 +137,10 @@ static void ready_backward(const bench_case *c, void *const *part)
 {
     const size_t rows = c->shape.rows;
     const nrg_embed_backward_args *args = part[0];
+    nrg_embed_gradients *gradients = part[NRG_EMBED_TERMS_PART];
+    for (size_t k = 0; k < NRG_EMBED_TABLES; k++)
+        if (!gradients->table[k].d_table)
+            gradients->table[k].rows = 0;
     fill_ids(args->tables[0].ids, rows, c->op->option ? c->op->option : rows);
     int32_t *segments = own_memory(args->tables[2].ids);
     for (size_t t = 0; segments && t < rows; t++)

@@ -47,6 +47,7 @@ static uint32_t draw_source(sweep_case *c, uint32_t there, uint64_t *random)
     const unsigned way = sweep_draw(random, 8);
     const size_t sets = sweep_channel_sets(c);
     uint32_t statistics = 0;
+    int is_updated = 0;
     if (way == 0)
         return draw_folded(c, there, random);
     if (way == 1 && c->may_run) {
@@ -60,7 +61,9 @@ static uint32_t draw_source(sweep_case *c, uint32_t there, uint64_t *random)
             statistics = NRG_BIT(NRG_CHANNEL_STATISTICS_STATISTICS);
             sweep_channel_add_parts(c);
         }
-        if (way % 2 && may_update(c)) {
+        is_updated = way % 2 && may_update(c);
+        c->channel.cumulative &= is_updated;
+        if (is_updated) {
             sweep_channel_add_running(c, SWEEP_RUNNING_MEAN, SWEEP_RUNNING_VAR);
             sweep_channel_add_running(c, SWEEP_NEW_MEAN, SWEEP_NEW_VAR);
         }

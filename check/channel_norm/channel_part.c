@@ -129,7 +129,7 @@ nrg_channel_norm_args sweep_channel_args(const sweep_case *c, const sweep_part *
 {
     nrg_channel_norm_spec spec = part->spec;
     nrg_channel_norm_args args = nrg_channel_norm_args_init(part->n, part->s, NULL, NULL, NULL, NULL);
-    args.batches = c->seed % 1000;
+    args.batches = spec.cumulative ? c->seed % 1000 : 0;
     args.store = c->store;
     sweep_channel_bind(c, part, &nrg_call_channel_norm_forward, (void *const[]){&spec, &args}, sweep_channel_slots, memory);
     return args;

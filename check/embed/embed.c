@@ -57,10 +57,10 @@ static embed_case draw(const sweep_case *c)
     sweep_draw(&random, 3); /* not used any more; all that follows stays what it is */
     e.args = nrg_embed_args_init(c->spec.dtype, tokens, dim, NULL);
     e.terms = nrg_embed_terms_of(NULL);
-    e.args.store = c->store;
+    e.args.store = ways[c->way].has_norm ? NRG_STORE_AUTO : c->store;
     e.args.table_dtype = sweep_draw(&random, 2) ? NRG_F32 : c->spec.dtype;
     for (int i = 0; i < NRG_EMBED_TABLES; i++) {
-        nrg_embed_table t = nrg_embed_table_init(NULL, 0, NULL);
+        nrg_embed_table t = nrg_embed_table_init(0, NULL, NULL);
         e.has_ids[i] = sweep_draw(&random, 3) != 0;
         t.rows = 1 + sweep_draw(&random, 12);
         if (!e.has_ids[i]) {

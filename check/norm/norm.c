@@ -151,8 +151,11 @@ static nrg_status run_in_parts(const sweep_case *c, int shares, const nrg_norm_s
     if (!statistics)
         return NRG_ERR_WORKSPACE;
     SWEEP_EACH_SHARE(status, c, shares, nrg_norm_statistics(spec, args, statistics, ith, nth));
+    nrg_norm_args elements = *args;
+    elements.r_in = args->r;
+    memcpy(elements.r_in_stride, args->r_stride, sizeof elements.r_in_stride);
     if (status == NRG_OK)
-        SWEEP_EACH_SHARE(status, c, shares, nrg_norm_elements(spec, args, statistics, ith, nth));
+        SWEEP_EACH_SHARE(status, c, shares, nrg_norm_elements(spec, &elements, statistics, ith, nth));
     free(statistics);
     return status;
 }

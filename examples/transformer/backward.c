@@ -104,7 +104,7 @@ static void backward_layer(minibatch *b, const layer_tensors *w, const layer_ten
 static void embedding_backward(minibatch *b, const tensors *w, const tensors *d, team *t, int ith)
 {
     const shape *s = &b->shape;
-    nrg_embed_table table = nrg_embed_table_init(w->embedding, VOCABULARY, b->in);
+    nrg_embed_table table = nrg_embed_table_init(VOCABULARY, w->embedding, b->in);
     table.scale = embedding_scale(s);
     nrg_embed_backward_args args = nrg_embed_backward_args_init(NRG_F32, b->rows, s->dim, b->d_rows);
     nrg_embed_gradient gradient_of_table = nrg_embed_gradient_init(table, d->embedding);

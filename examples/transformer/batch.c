@@ -77,7 +77,7 @@ static size_t most_workspace(const minibatch *b)
     most = 2 * bytes > most ? 2 * bytes : most;
     const int32_t id = 0;
     nrg_embed_backward_args embed = nrg_embed_backward_args_init(NRG_F32, b->rows, s->dim, &any);
-    nrg_embed_gradient table = nrg_embed_gradient_init(nrg_embed_table_init(&any, VOCABULARY, &id), &any);
+    nrg_embed_gradient table = nrg_embed_gradient_init(nrg_embed_table_init(VOCABULARY, &any, &id), &any);
     embed.tables = &table;
     embed.table_count = 1;
     require(nrg_embed_backward_workspace(&embed, &bytes), "workspace of the embedding");

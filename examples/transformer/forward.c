@@ -36,7 +36,7 @@ void forward(minibatch *b, const tensors *w, team *t, int ith)
     const size_t rows = b->rows, dim = s->dim;
     const int nth = t->nth;
     nrg_embed_args embed = nrg_embed_args_init(NRG_F32, rows, dim, b->embedded);
-    nrg_embed_table table = nrg_embed_table_init(w->embedding, VOCABULARY, b->in);
+    nrg_embed_table table = nrg_embed_table_init(VOCABULARY, w->embedding, b->in);
     embed.tables = &table;
     embed.table_count = 1;
     table.scale = embedding_scale(s);

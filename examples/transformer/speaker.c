@@ -132,7 +132,7 @@ static void hear_some(void *data, team *t, int ith)
     const shape *s = &p->shape;
     const size_t dim = s->dim, count = h->count;
     nrg_embed_args embed = nrg_embed_args_init(NRG_F32, count, dim, p->x);
-    nrg_embed_table table = nrg_embed_table_init(w->embedding, VOCABULARY, h->tokens);
+    nrg_embed_table table = nrg_embed_table_init(VOCABULARY, w->embedding, h->tokens);
     embed.tables = &table;
     embed.table_count = 1;
     table.scale = embedding_scale(s);

@@ -84,10 +84,8 @@ typedef struct nrg_channel_norm_backward_args {
     size_t size;       /* sizeof(nrg_channel_norm_backward_args) */
     size_t samples;    /* n */
     size_t positions;  /* s */
-    const void *d_o;   /* input with the shape of x: gradient of o */
-    size_t d_o_stride; /* bytes; 0 is dense, for all strides */
     const void *x;     /* x of the forward pass */
-    size_t x_stride;
+    size_t x_stride;   /* bytes; 0 is dense, for all strides */
     const nrg_channel_statistics *statistics; /* [sets] input, as the forward pass wrote it; NULL with mean and rstd. NULL with
                                                  COMPUTE and without them: computed again */
     const float *mean;                        /* [sets] input: statistics as floats, or NULL; NULL if not centred */
@@ -100,6 +98,8 @@ typedef struct nrg_channel_norm_backward_args {
     const void *b; /* b of the forward pass with an activation, otherwise NULL */
     const void *y; /* y of the forward pass with an activation, otherwise NULL */
     size_t y_stride;
+    const void *d_o; /* input with the shape of x: gradient of o */
+    size_t d_o_stride;
     nrg_store store; /* how dx and dy are stored; never changes a bit */
     int accumulate;  /* not 0: added to dw and db, in one rounding; 0: overwrites them */
     void *dx;        /* output with the shape of x: gradient of x, or NULL */
@@ -123,13 +123,13 @@ static inline nrg_channel_norm_backward_args nrg_channel_norm_backward_args_init
     args.size = sizeof args;
     args.samples = samples;
     args.positions = positions;
-    args.d_o = d_o;
     args.x = x;
     args.statistics = NULL;
     args.mean = args.rstd = args.running_mean = args.running_var = NULL;
     args.sums = NULL;
     args.w = w;
     args.b = args.y = NULL;
+    args.d_o = d_o;
     args.store = NRG_STORE_AUTO;
     args.accumulate = 0;
     args.dx = dx;

@@ -51,8 +51,8 @@ enum { NRG_EMBED_TABLES = 3 };
 typedef struct nrg_embed_table {
     size_t size;            /* sizeof(nrg_embed_table) */
     size_t rows;            /* rows of the table */
-    const void *table;      /* [rows, dim] input of table_dtype, or NULL: no such term */
-    size_t stride;          /* bytes from one row to the next; 0 is dense */
+    const void *table;      /* [rows, dim] input of table_dtype; NULL only if rows is 0: no such term */
+    size_t table_stride;    /* bytes from one row to the next; 0 is dense */
     const int32_t *ids;     /* [tokens] input: the row of each token, from 0 to rows - 1; NULL: counted from first_position */
     size_t period;          /* tokens after which ids or count restart, at least 1. Default: SIZE_MAX. */
     int32_t first_position; /* the row of token 0 without ids; 0 with ids */
@@ -62,14 +62,14 @@ typedef struct nrg_embed_table {
 /* Returns a term for the rows of a dense table with these ids.
  *
  * Parameters:
- * - table, rows, ids: the fields of the same names. */
-static inline nrg_embed_table nrg_embed_table_init(const void *table, size_t rows, const int32_t *ids)
+ * - rows, table, ids: the fields of the same names. */
+static inline nrg_embed_table nrg_embed_table_init(size_t rows, const void *table, const int32_t *ids)
 {
     nrg_embed_table t;
     t.size = sizeof t;
     t.rows = rows;
     t.table = table;
-    t.stride = 0;
+    t.table_stride = 0;
     t.ids = ids;
     t.period = SIZE_MAX;
     t.first_position = 0;
@@ -81,10 +81,10 @@ static inline nrg_embed_table nrg_embed_table_init(const void *table, size_t row
  * that length.
  *
  * Parameters:
- * - table, rows, first_position: the fields of the same names. */
-static inline nrg_embed_table nrg_embed_table_counted(const void *table, size_t rows, int32_t first_position)
+ * - rows, table, first_position: the fields of the same names. */
+static inline nrg_embed_table nrg_embed_table_counted(size_t rows, const void *table, int32_t first_position)
 {
-    nrg_embed_table t = nrg_embed_table_init(table, rows, NULL);
+    nrg_embed_table t = nrg_embed_table_init(rows, table, NULL);
     t.first_position = first_position;
     return t;
 }
@@ -102,12 +102,12 @@ typedef struct nrg_embed_args {
     size_t dim;                    /* elements of a row, at least 1 */
     nrg_dtype dtype;               /* of x and o */
     nrg_dtype table_dtype;         /* of all tables: SAME, dtype or NRG_F32 */
-    nrg_store store;               /* how o is stored; never changes a bit */
-    uint32_t reserved;             /* 0 */
     const void *x;                 /* [rows, dim] input, or NULL */
     size_t x_stride;               /* bytes from one row to the next; 0 is dense */
     const nrg_embed_table *tables; /* [table_count] input: terms, added in this order */
     size_t table_count;            /* at most NRG_EMBED_TABLES */
+    nrg_store store;               /* how o is stored; never changes a bit */
+    uint32_t reserved;             /* 0 */
     void *o;                       /* [rows, dim] output */
     size_t o_stride;
 } nrg_embed_args;
@@ -124,13 +124,14 @@ static inline nrg_embed_args nrg_embed_args_init(nrg_dtype dtype, size_t rows, s
     args.dim = dim;
     args.dtype = dtype;
     args.table_dtype = NRG_DTYPE_SAME;
-    args.store = NRG_STORE_AUTO;
-    args.reserved = 0;
     args.x = NULL;
+    args.x_stride = 0;
     args.tables = NULL;
     args.table_count = 0;
+    args.store = NRG_STORE_AUTO;
+    args.reserved = 0;
     args.o = o;
-    args.x_stride = args.o_stride = 0;
+    args.o_stride = 0;
     return args;
 }
 
@@ -195,11 +196,11 @@ NRG_NODISCARD NRG_API nrg_status nrg_embed_forward_check(const nrg_embed_args *a
  *   - The norm has a gate, a format, NRG_RESIDUAL_AFTER, or NRG_WEIGHTS_GROUP with groups.
  *   - norm has several planes or volumes. */
 NRG_NODISCARD NRG_API nrg_status nrg_embed_norm_forward(const nrg_norm_spec *spec, const nrg_embed_args *args,
-                                                        const nrg_norm_args *norm, int ith, int nth);
+                                                        const nrg_norm_args *norm_args, int ith, int nth);
 
 /* Validates the arguments of nrg_embed_norm_forward. Computes and writes nothing. */
 NRG_NODISCARD NRG_API nrg_status nrg_embed_norm_forward_check(const nrg_norm_spec *spec, const nrg_embed_args *args,
-                                                              const nrg_norm_args *norm);
+                                                              const nrg_norm_args *norm_args);
 
 /* ---- backward ----
  *
@@ -238,8 +239,8 @@ typedef struct nrg_embed_gradient {
     float scale;            /* finite. Default: 1. */
     int accumulate;         /* not 0: added to d_table; 0: overwrites it */
     uint32_t reserved;      /* 0 */
-    void *d_table;          /* [rows, dim] output of table_dtype, or NULL: no such table */
-    size_t stride;          /* bytes from one row to the next; 0 is dense */
+    void *d_table;          /* [rows, dim] output of table_dtype; NULL only if rows is 0 */
+    size_t d_table_stride;  /* bytes from one row to the next; 0 is dense */
 } nrg_embed_gradient;
 
 /* Returns the dense gradient of a table of the forward pass, which overwrites d_table.
@@ -259,7 +260,7 @@ static inline nrg_embed_gradient nrg_embed_gradient_init(nrg_embed_table table, 
     g.accumulate = 0;
     g.reserved = 0;
     g.d_table = d_table;
-    g.stride = 0;
+    g.d_table_stride = 0;
     return g;
 }
 
@@ -272,12 +273,12 @@ typedef struct nrg_embed_backward_args {
     size_t dim;                       /* elements of a row, at least 1 */
     nrg_dtype dtype;                  /* of d_o */
     nrg_dtype table_dtype;            /* of all gradients: SAME, dtype or NRG_F32 */
-    nrg_store store;                  /* how gradients are stored; never changes a bit */
-    uint32_t reserved;                /* 0 */
     const void *d_o;                  /* [rows, dim] input: gradient of o */
     size_t d_o_stride;                /* bytes from one row to the next; 0 is dense */
     const nrg_embed_gradient *tables; /* [table_count] input: the gradients */
     size_t table_count;               /* at most NRG_EMBED_TABLES */
+    nrg_store store;                  /* how gradients are stored; never changes a bit */
+    uint32_t reserved;                /* 0 */
     void *workspace;                  /* aligned to 8 bytes; NULL if no table has ids */
     size_t workspace_size;            /* bytes; nrg_embed_backward_workspace computes the minimum */
 } nrg_embed_backward_args;
@@ -294,12 +295,12 @@ static inline nrg_embed_backward_args nrg_embed_backward_args_init(nrg_dtype dty
     args.dim = dim;
     args.dtype = dtype;
     args.table_dtype = NRG_DTYPE_SAME;
-    args.store = NRG_STORE_AUTO;
-    args.reserved = 0;
     args.d_o = d_o;
     args.d_o_stride = 0;
     args.tables = NULL;
     args.table_count = 0;
+    args.store = NRG_STORE_AUTO;
+    args.reserved = 0;
     args.workspace = NULL;
     args.workspace_size = 0;
     return args;

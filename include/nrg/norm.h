@@ -158,6 +158,8 @@ typedef struct nrg_norm_args {
     size_t x_stride[3]; /* bytes, as all strides below */
     const void *y;      /* as x: residual, or NULL */
     size_t y_stride[3];
+    const void *r_in; /* as x: input of nrg_norm_elements, the sum x + y in r_dtype, or NULL; NULL in other calls */
+    size_t r_in_stride[3];
     const void *z; /* as x: input of the gate; NULL with NRG_GATE_NONE */
     size_t z_stride[3];
     uint32_t y_repeat; /* nrg_repeat bits: the levels over which y repeats */
@@ -251,6 +253,8 @@ static inline nrg_norm_args nrg_norm_args_init(size_t rows, const void *x, const
     args.x_stride[0] = args.x_stride[1] = args.x_stride[2] = 0;
     args.y = NULL;
     args.y_stride[0] = args.y_stride[1] = args.y_stride[2] = 0;
+    args.r_in = NULL;
+    args.r_in_stride[0] = args.r_in_stride[1] = args.r_in_stride[2] = 0;
     args.z = NULL;
     args.z_stride[0] = args.z_stride[1] = args.z_stride[2] = 0;
     args.y_repeat = args.z_repeat = NRG_REPEAT_NONE;
@@ -293,7 +297,7 @@ static inline nrg_norm_args nrg_norm_args_init(size_t rows, const void *x, const
  * - NRG_ERR_EPS: eps is negative, infinite or NaN.
  * - NRG_ERR_CONSTANT: c or weight_offset is NaN, or beyond the largest float.
  * - NRG_ERR_COMBINATION: eps is set with NRG_EPS_NONE, c without NRG_C_GIVEN, or weight_offset without w. Or r is set with
- *   NRG_RESIDUAL_AFTER (o is the sum), or z with NRG_GATE_NONE. Or packed, scales or rounding is set without a format. Or o is
+ *   NRG_RESIDUAL_AFTER (o is the sum), or z with NRG_GATE_NONE. Or r_in is set, which only nrg_norm_elements reads. Or packed, scales or rounding is set without a format. Or o is
  *   set, or groups is above 1, with a format. Or scales is set with a format that stores its scales in blocks.
  * - NRG_ERR_THREAD: not 0 <= ith < nth. */
 NRG_NODISCARD NRG_API nrg_status nrg_norm_forward(const nrg_norm_spec *spec, const nrg_norm_args *args, int ith, int nth);

@@ -128,7 +128,7 @@ def embed(terms: Union[Term, List[Term], Tuple[Term, ...]], *, x: Optional[Array
     args = struct("nrg_embed_args", rows=tokens, dim=dim, dtype=number, table_dtype=arrays.number_beside(table, "table", dtype, number, "x"),
                   x=arrays.address(given), o=arrays.address(o), o_stride=arrays.row_stride(o, "out"),
                   x_stride=0 if given is None else arrays.row_stride(given, "x"))
-    tables = [struct("nrg_embed_table", table=arrays.address(term.table), stride=arrays.row_stride(term.table, "table"), **term._fields(tokens))
+    tables = [struct("nrg_embed_table", table=arrays.address(term.table), table_stride=arrays.row_stride(term.table, "table"), **term._fields(tokens))
               for term in terms]
     array = (type(tables[0]) * len(tables))(*tables)
     args.tables, args.table_count = ctypes.addressof(array), len(tables)
@@ -167,7 +167,7 @@ def embedding(ids: ArrayLike, weight: ArrayLike, *, scale: Optional[float] = Non
         raise arrays.unexpected("out", f"rows with one common stride ({arrays.COPY})", o)
     args = struct("nrg_embed_args", rows=numbers.size, dim=table.shape[1], dtype=number, table_dtype=number, o=arrays.address(o),
                   o_stride=dimensions[0][1]["o"] if dimensions else 0)
-    term = struct("nrg_embed_table", table=arrays.address(table), stride=arrays.row_stride(table, "weight"), rows=table.shape[0],
+    term = struct("nrg_embed_table", table=arrays.address(table), table_stride=arrays.row_stride(table, "weight"), rows=table.shape[0],
                   ids=arrays.address(numbers), scale=scale)
     args.tables, args.table_count = ctypes.addressof(term), 1
     try:
@@ -209,7 +209,7 @@ def embedding_backward(d_o: ArrayLike, ids: ArrayLike, num_embeddings: int, *, s
     gradients.add("d_o", d_o)
     args = struct("nrg_embed_backward_args", dim=dim, dtype=number, table_dtype=arrays.number_beside(table, "out", dtype, number, "d_o"))
     gradients.one_stride(args)
-    gradient = struct("nrg_embed_gradient", d_table=arrays.address(table), stride=arrays.row_stride(table, "out"), rows=rows,
+    gradient = struct("nrg_embed_gradient", d_table=arrays.address(table), d_table_stride=arrays.row_stride(table, "out"), rows=rows,
                       ids=arrays.address(ids), scale=scale, accumulate=int(bool(accumulate)))
     args.tables, args.table_count = ctypes.addressof(gradient), 1
     size = ctypes.c_size_t()

@@ -57,12 +57,12 @@ static inline int is_plain(embed_call *call, size_t *o_stride, const nrg_embed_a
             return 0;
         is_sound &= (fabsf(t->scale) <= FLT_MAX) & (t->period != 0);
         if (!t->table) {
-            is_sound &= !t->ids;
+            is_sound &= !t->ids & !t->rows;
             continue;
         }
         const size_t ids_bytes = nrg_embed_ids_count(rows, t->period) * sizeof *t->ids;
         quick_operand table, ids;
-        is_sound &= quick_rows(&table, t->table, t->stride, t->rows, row, element - 1) & quick_apart(&o, &table, 0) &
+        is_sound &= quick_rows(&table, t->table, t->table_stride, t->rows, row, element - 1) & quick_apart(&o, &table, 0) &
                     quick_rows(&ids, t->ids, 0, 1, ids_bytes, sizeof *t->ids - 1) & quick_apart(&o, &ids, 0) &
                     (t->rows - 1 < QUICK_MOST) & !(t->ids && t->first_position);
         call->table_stride[k] = table.stride;

@@ -141,10 +141,13 @@ static inline int has_plain_options(const nrg_norm_spec *s, const nrg_norm_args 
 {
     if ((s->size != sizeof *s) | (a->size != sizeof *a))
         return 0;
+    uint64_t repeats;
+    _Static_assert(offsetof(nrg_norm_args, z_repeat) == offsetof(nrg_norm_args, y_repeat) + 4, "one number is both");
+    memcpy(&repeats, &a->y_repeat, sizeof repeats);
     const int none =
         !((unsigned)s->residual_mode | (unsigned)s->gate | (unsigned)s->activation | (unsigned)s->format | (unsigned)s->rounding |
-          s->reserved | a->y_repeat | a->z_repeat | a->reserved | (uintptr_t)a->packed | (uintptr_t)a->scales | (uintptr_t)a->z |
-          (uintptr_t)a->mean | (uintptr_t)a->rstd | (s->groups - 1) | (a->rows2 - 1) | (a->rows3 - 1));
+          s->reserved | repeats | a->reserved | (uintptr_t)a->packed | (uintptr_t)a->scales | (uintptr_t)a->z |
+          (uintptr_t)a->r_in | (uintptr_t)a->mean | (uintptr_t)a->rstd | (s->groups - 1) | (a->rows2 - 1) | (a->rows3 - 1));
     const int numbers =
         ((unsigned)s->dtype - NRG_F32 <= NRG_BF16 - NRG_F32) & nrg_norm_is_eps(s->eps) & quick_norm_numbers_fit(s, a->w);
     const int sizes = (s->dim - 1 < QUICK_MOST) & (a->rows - 1 < QUICK_MOST);
@@ -190,7 +193,8 @@ static nrg_norm_args args_of_part(const nrg_norm_spec *spec, const nrg_norm_args
         own.z = spec->gate == NRG_GATE_POST ? NULL : own.z;
     } else if (part == NRG_NORM_APPLY) {
         own.mean = own.rstd = NULL;
-        own.x = own.r ? own.r : own.x; /* for its place only: r is read */
+        memcpy(&own.r, &own.r_in, sizeof own.r); /* which the job reads there */
+        own.x = own.r ? own.r : own.x;           /* for its place only: r is read */
         own.y = own.r && !is_after ? NULL : own.y;
     }
     return own;

@@ -40,12 +40,25 @@ nrg_status nrg_channel_measure_tensor(const nrg_channel_norm_spec *spec, size_t 
     return NRG_OK;
 }
 
-/* Refuses running statistics, whose bits are in `all`, unless there are all four of them, for sets that are channels. */
-static void measure_running(const nrg_channel_norm_spec *spec, const nrg_channel_norm_args *args, nrg_sizes *s, uint32_t all)
+/* Refuses running statistics, whose bits are in `all`, unless there are all four of them, for sets that are channels. An average
+ * of all batches needs them. */
+static nrg_status measure_running(const nrg_channel_norm_spec *spec, const nrg_channel_norm_args *args, nrg_sizes *s,
+                                  uint32_t all)
 {
     if (!nrg_channel_may_run(spec) || !args->running_mean_in || !args->running_var_in || !args->running_mean ||
         !args->running_var)
         s->refused |= all;
+    return spec->cumulative && !args->running_mean ? NRG_ERR_COMBINATION : NRG_OK;
+}
+
+/* Spec and tensor; batches are those of an average. */
+static nrg_status measure_batches(const nrg_channel_norm_spec *spec, const nrg_channel_norm_args *args, size_t positions,
+                                  nrg_sizes *s)
+{
+    nrg_status status = nrg_channel_measure_spec(spec, s);
+    if (status == NRG_OK)
+        status = nrg_channel_measure_tensor(spec, args->samples, positions, s);
+    return status == NRG_OK && args->batches && !spec->cumulative ? NRG_ERR_COMBINATION : status;
 }
 
 static const nrg_range ranges[] = {NRG_CHANNEL_SPEC_RANGES, NRG_CHANNEL_STORE_RANGE(nrg_channel_norm_args),
@@ -78,8 +91,7 @@ static nrg_status measure_source(const nrg_channel_norm_spec *spec, const nrg_ch
     switch (spec->source) {
     case NRG_STATISTICS_COMPUTE:
         s->refused |= given;
-        measure_running(spec, args, s, running_in | running);
-        break;
+        return measure_running(spec, args, s, running_in | running);
     case NRG_STATISTICS_GIVEN:
         s->needed |= given;
         s->refused |= running_in | running | NRG_BIT(NRG_CHANNEL_STATISTICS);
@@ -103,8 +115,8 @@ static nrg_status measure_forward(const void *const *part, nrg_sizes *s)
 {
     const nrg_channel_norm_spec *spec = part[NRG_CHANNEL_SPEC];
     const nrg_channel_norm_args *args = part[NRG_CHANNEL_ARGS];
-    nrg_status status = nrg_channel_measure_spec(spec, s);
-    if (status != NRG_OK || (status = nrg_channel_measure_tensor(spec, args->samples, args->positions, s)) != NRG_OK)
+    nrg_status status = measure_batches(spec, args, args->positions, s);
+    if (status != NRG_OK)
         return status;
     if ((status = measure_source(spec, args, s)) != NRG_OK)
         return status;
@@ -192,14 +204,13 @@ static nrg_status measure_statistics(const void *const *part, nrg_sizes *s)
 {
     const nrg_channel_norm_spec *spec = part[NRG_CHANNEL_SPEC];
     const nrg_channel_norm_args *args = part[NRG_CHANNEL_ARGS];
-    nrg_status status = nrg_channel_measure_spec(spec, s);
-    if (status != NRG_OK || (status = nrg_channel_measure_tensor(spec, args->samples, 1, s)) != NRG_OK)
+    const nrg_status status = measure_batches(spec, args, 1, s);
+    if (status != NRG_OK)
         return status;
     s->n[NRG_CHANNEL_USED_CHANNELS] = s->n[NRG_CHANNEL_SETS] ? spec->channels : 0;
-    measure_running(spec, args, s,
-                    NRG_BIT(NRG_CHANNEL_STATISTICS_RUNNING_MEAN_IN) | NRG_BIT(NRG_CHANNEL_STATISTICS_RUNNING_VAR_IN) |
-                        NRG_BIT(NRG_CHANNEL_STATISTICS_RUNNING_MEAN) | NRG_BIT(NRG_CHANNEL_STATISTICS_RUNNING_VAR));
-    return NRG_OK;
+    return measure_running(spec, args, s,
+                           NRG_BIT(NRG_CHANNEL_STATISTICS_RUNNING_MEAN_IN) | NRG_BIT(NRG_CHANNEL_STATISTICS_RUNNING_VAR_IN) |
+                               NRG_BIT(NRG_CHANNEL_STATISTICS_RUNNING_MEAN) | NRG_BIT(NRG_CHANNEL_STATISTICS_RUNNING_VAR));
 }
 
 static const nrg_operand statistics_operands[NRG_CHANNEL_STATISTICS_OPERANDS] = {

@@ -55,7 +55,7 @@ nrg_embed_terms nrg_embed_terms_of(const nrg_embed_args *args)
     nrg_embed_terms terms;
     const size_t count = args && args->size >= sizeof *args ? readable_tables(args->tables, args->table_count) : 0;
     for (size_t k = count; k < NRG_EMBED_TABLES; k++)
-        terms.table[k] = nrg_embed_table_init(NULL, 0, NULL);
+        terms.table[k] = nrg_embed_table_init(0, NULL, NULL);
     copy_tables((unsigned char *)terms.table, &part, count ? args->tables : NULL, count);
     return terms;
 }
@@ -66,7 +66,7 @@ nrg_embed_gradients nrg_embed_gradients_of(const nrg_embed_backward_args *args)
     nrg_embed_gradients gradients;
     const size_t count = args && args->size >= sizeof *args ? readable_tables(args->tables, args->table_count) : 0;
     for (size_t k = count; k < NRG_EMBED_TABLES; k++)
-        gradients.table[k] = nrg_embed_gradient_init(nrg_embed_table_init(NULL, 0, NULL), NULL);
+        gradients.table[k] = nrg_embed_gradient_init(nrg_embed_table_init(0, NULL, NULL), NULL);
     copy_tables((unsigned char *)gradients.table, &part, count ? args->tables : NULL, count);
     return gradients;
 }
@@ -92,6 +92,8 @@ static nrg_status measure_terms(const nrg_embed_args *args, const nrg_embed_term
         s->n[TABLE_ROWS + k] = t->rows;
         s->n[IDS_COUNT + k] = nrg_embed_ids_count(args->rows, t->period);
         has_table |= t->table != NULL;
+        if (t->rows)
+            s->needed |= NRG_BIT(NRG_EMBED_TABLE + k);
         if (t->ids)
             s->always |= NRG_BIT(NRG_EMBED_TABLE + k);
         if (t->first_position)
@@ -126,7 +128,7 @@ static nrg_status measure_terms(const nrg_embed_args *args, const nrg_embed_term
                                .may_be_absent = 1,                                                                               \
                                .at = NRG_AT(nrg_embed_terms, table[k].table),                                                    \
                                .dim = DIM,                                                                                       \
-                               .level = {{NRG_AT(nrg_embed_terms, table[k].stride), TABLE_ROWS + (k)}}},                         \
+                               .level = {{NRG_AT(nrg_embed_terms, table[k].table_stride), TABLE_ROWS + (k)}}},                   \
                        [NRG_EMBED_IDS + (k)] = {ids_name,                                                                        \
                                                 NRG_IN,                                                                          \
                                                 NRG_ELEMENT_I32,                                                                 \
@@ -179,8 +181,12 @@ static nrg_status measure_norm(const void *const *part, nrg_sizes *s)
     nrg_status status = measure_terms(args, part[NRG_EMBED_TERMS_PART], s);
     if (status != NRG_OK || (status = nrg_norm_measure_spec(spec, s->type)) != NRG_OK)
         return status;
-    if (args->dim != spec->dim || args->dtype != spec->dtype || args->rows != norm->rows || norm->rows2 != 1 ||
-        norm->rows3 != 1 || norm->packed || norm->scales || !nrg_norm_offset_fits(spec, norm->w) || spec->format || spec->gate ||
+    if (args->dim != spec->dim)
+        return NRG_ERR_DIM;
+    if (args->dtype != spec->dtype)
+        return NRG_ERR_DTYPE;
+    if (args->rows != norm->rows || args->store || norm->rows2 != 1 || norm->rows3 != 1 || norm->packed || norm->scales ||
+        norm->r_in || !nrg_norm_offset_fits(spec, norm->w) || spec->format || spec->gate ||
         spec->residual_mode != NRG_RESIDUAL_BEFORE || nrg_norm_alike(spec) > 1)
         return NRG_ERR_COMBINATION;
     s->n[W_DIM] = args->rows ? args->dim : 0;
@@ -253,7 +259,6 @@ static nrg_status measure_backward(const void *const *part, nrg_sizes *s)
 {
     const nrg_embed_backward_args *args = part[NRG_EMBED_ARGS];
     const nrg_embed_gradients *gradients = part[NRG_EMBED_TERMS_PART];
-    int has_table = 0;
     const nrg_status status = measure_tables(args->tables, args->table_count, gradients, sizeof gradients->table[0]);
     if (status != NRG_OK)
         return status;
@@ -272,14 +277,13 @@ static nrg_status measure_backward(const void *const *part, nrg_sizes *s)
             return NRG_ERR_CONSTANT;
         s->n[D_ROWS + k] = t->rows;
         s->n[D_IDS + k] = nrg_embed_ids_count(args->rows, t->period);
-        has_table |= t->d_table != NULL;
+        if (t->rows)
+            s->needed |= NRG_BIT(NRG_EMBED_BACKWARD_D_TABLE + k);
         if (t->ids)
             s->always |= NRG_BIT(NRG_EMBED_BACKWARD_D_TABLE + k);
         if (t->first_position)
             s->refused |= NRG_BIT(NRG_EMBED_BACKWARD_IDS + k);
     }
-    if (!has_table)
-        s->needed |= NRG_BIT(NRG_EMBED_BACKWARD_D_TABLE);
     return find_space(part, s);
 }
 
@@ -308,7 +312,7 @@ static const nrg_range backward_ranges[] = {NRG_DTYPE_RANGE(0, nrg_embed_backwar
                                           .at = NRG_AT(nrg_embed_gradients, table[k].d_table),                                   \
                                           .may_be_absent = 1,                                                                    \
                                           .dim = D_DIM,                                                                          \
-                                          .level = {{NRG_AT(nrg_embed_gradients, table[k].stride), D_ROWS + (k)}}}
+                                          .level = {{NRG_AT(nrg_embed_gradients, table[k].d_table_stride), D_ROWS + (k)}}}
 
 static const nrg_operand backward_operands[NRG_EMBED_BACKWARD_OPERANDS] = {
     [NRG_EMBED_BACKWARD_D_O] = {"d_o", NRG_IN, CHOSEN(NRG_EMBED_BACKWARD_TYPE_X), AT(d_o), .dim = D_DIM,

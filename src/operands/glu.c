@@ -32,6 +32,9 @@ static nrg_status measure_quant(const nrg_glu_args *args, nrg_sizes *s)
         s->needed |= NRG_BIT(NRG_GLU_O);
         return args->rounding ? NRG_ERR_COMBINATION : NRG_OK;
     }
+#ifdef NRG_NO_QUANTIZE
+    return NRG_ERR_ENUM;
+#endif
     const nrg_status status = nrg_measure_quant(args->format, args->dim, args->rows, &q);
     if (status != NRG_OK)
         return status;
@@ -44,11 +47,7 @@ static nrg_status measure_quant(const nrg_glu_args *args, nrg_sizes *s)
         s->needed |= NRG_BIT(NRG_GLU_SCALES);
     else
         s->refused |= NRG_BIT(NRG_GLU_SCALES);
-#ifdef NRG_NO_QUANTIZE
-    return NRG_ERR_COMBINATION;
-#else
     return NRG_OK;
-#endif
 }
 
 static nrg_status measure_forward(const void *const *part, nrg_sizes *s)

@@ -67,6 +67,9 @@ nrg_status nrg_norm_measure_quant(nrg_sizes *s, const nrg_norm_spec *spec, size_
         s->refused |= NRG_BIT(of->packed) | NRG_BIT(of->scales);
         return NRG_OK;
     }
+#ifdef NRG_NO_QUANTIZE
+    return NRG_ERR_ENUM;
+#endif
     const nrg_status status = nrg_measure_quant(spec->format, spec->dim, rows, &q);
     if (status != NRG_OK)
         return status;
@@ -79,11 +82,7 @@ nrg_status nrg_norm_measure_quant(nrg_sizes *s, const nrg_norm_spec *spec, size_
         s->needed |= NRG_BIT(of->scales);
     else
         s->refused |= NRG_BIT(of->scales);
-#ifdef NRG_NO_QUANTIZE
-    return NRG_ERR_COMBINATION;
-#else
     return spec->groups > 1 ? NRG_ERR_COMBINATION : NRG_OK;
-#endif
 }
 
 static nrg_status measure_forward(const void *const *part, nrg_sizes *s)
@@ -104,7 +103,7 @@ static nrg_status measure_forward(const void *const *part, nrg_sizes *s)
         s->needed |= NRG_BIT(NRG_NORM_Z);
     else
         s->refused |= NRG_BIT(NRG_NORM_Z);
-    if (!nrg_norm_offset_fits(spec, args->w))
+    if (!nrg_norm_offset_fits(spec, args->w) || args->r_in)
         return NRG_ERR_COMBINATION;
     static const nrg_quant_operands quant = {NRG_NORM_O, NRG_NORM_PACKED, NRG_NORM_SCALES, BYTES, BYTES_ROWS, SCALES};
     return nrg_norm_measure_quant(s, spec, args->rows, &quant);
@@ -170,6 +169,7 @@ static nrg_status measure_part(const void *const *part, nrg_sizes *s)
 static nrg_status measure_statistics(const void *const *part, nrg_sizes *s)
 {
     const nrg_norm_spec *spec = part[NRG_NORM_SPEC];
+    const nrg_norm_args *args = part[NRG_NORM_ARGS];
     const nrg_status status = measure_part(part, s);
     if (spec->residual_mode == NRG_RESIDUAL_AFTER)
         s->ignored |= NRG_BIT(NRG_NORM_STATISTICS_Y) | NRG_BIT(NRG_NORM_STATISTICS_R);
@@ -179,7 +179,7 @@ static nrg_status measure_statistics(const void *const *part, nrg_sizes *s)
         s->ignored |= NRG_BIT(NRG_NORM_STATISTICS_Z);
     else
         s->refused |= NRG_BIT(NRG_NORM_STATISTICS_Z);
-    return status;
+    return status == NRG_OK && args->r_in ? NRG_ERR_COMBINATION : status;
 }
 
 static nrg_status measure_elements(const void *const *part, nrg_sizes *s)
@@ -198,7 +198,7 @@ static nrg_status measure_elements(const void *const *part, nrg_sizes *s)
         s->needed |= NRG_BIT(NRG_NORM_ELEMENTS_Z);
     else
         s->refused |= NRG_BIT(NRG_NORM_ELEMENTS_Z);
-    if (!args->r)
+    if (!args->r_in)
         s->needed |= NRG_BIT(NRG_NORM_ELEMENTS_X);
     else if (!is_after)
         s->ignored |= NRG_BIT(NRG_NORM_ELEMENTS_X) | NRG_BIT(NRG_NORM_ELEMENTS_Y);
@@ -242,7 +242,7 @@ static const nrg_operand elements_operands[NRG_NORM_ELEMENTS_OPERANDS] = {
                              REPEATS(z, nrg_norm_args)},
     [NRG_NORM_ELEMENTS_W] = {"w", NRG_IN, CHOSEN(NRG_NORM_TYPE_W), .may_be_absent = 1, LINE(w, nrg_norm_args, W_DIM)},
     [NRG_NORM_ELEMENTS_B] = {"b", NRG_IN, CHOSEN(NRG_NORM_TYPE_W), .may_be_absent = 1, LINE(b, nrg_norm_args, W_DIM)},
-    [NRG_NORM_ELEMENTS_R] = {"r", NRG_IN, CHOSEN(NRG_NORM_TYPE_R), .may_be_absent = 1, TENSOR(r, nrg_norm_args)},
+    [NRG_NORM_ELEMENTS_R] = {"r_in", NRG_IN, CHOSEN(NRG_NORM_TYPE_R), .may_be_absent = 1, TENSOR(r_in, nrg_norm_args)},
     [NRG_NORM_ELEMENTS_O] = {"o", NRG_OUT, CHOSEN(NRG_NORM_TYPE_X), TENSOR(o, nrg_norm_args),
                              .over = NRG_BIT(NRG_NORM_ELEMENTS_X) | NRG_BIT(NRG_NORM_ELEMENTS_Y) | NRG_BIT(NRG_NORM_ELEMENTS_Z) |
                                      NRG_BIT(NRG_NORM_ELEMENTS_R)},

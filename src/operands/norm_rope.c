@@ -64,7 +64,7 @@ static nrg_status measure_specs(const void *const *part, unsigned q_o, nrg_sizes
 static int is_weights_only(const nrg_norm_args *a, size_t heads)
 {
     const uintptr_t any = (uintptr_t)a->x | (uintptr_t)a->y | (uintptr_t)a->z | a->y_repeat | a->z_repeat | (unsigned)a->store |
-                          (uintptr_t)a->o | (uintptr_t)a->packed | (uintptr_t)a->scales | (uintptr_t)a->r;
+                          (uintptr_t)a->o | (uintptr_t)a->packed | (uintptr_t)a->scales | (uintptr_t)a->r | (uintptr_t)a->r_in;
     return !any && are_rows(a->rows, a->rows2, a->rows3, heads);
 }
 

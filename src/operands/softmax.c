@@ -45,7 +45,7 @@ static nrg_status measure_args(const nrg_softmax_args *a, nrg_sizes *s)
     nrg_status status = check_numbers(a->scale, a->cap, a->causal, a->window, a->first_position);
     s->type[0] = a->dtype;
     s->type[1] = a->mask_dtype == NRG_DTYPE_SAME ? a->dtype : a->mask_dtype;
-    if (a->mask && a->mask_repeat > (NRG_REPEAT_ROWS | NRG_REPEAT_ROWS2 | NRG_REPEAT_ROWS3))
+    if (a->mask_repeat > (NRG_REPEAT_ROWS | NRG_REPEAT_ROWS2 | NRG_REPEAT_ROWS3))
         return NRG_ERR_ENUM;
     if (status == NRG_OK)
         status = measure_rows(s, a->batch, a->heads, a->queries, a->keys);

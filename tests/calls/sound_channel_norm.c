@@ -117,6 +117,12 @@ static nrg_status ask_forward(void *const *part) { return nrg_channel_norm_forwa
 /* No running statistics: all four pointers. */
 #define WITHOUT_RUNNING WITH(running_mean_in, 0), WITH(running_var_in, 0), WITH(running_mean, 0), WITH(running_var, 0)
 
+/* Of a variant with running statistics: batches without an average of them, and an average without running statistics. */
+#define WRONG_AVERAGE                                                                                                            \
+    WRONG_U64(ARGS, nrg_channel_norm_args, batches, 1, NRG_ERR_COMBINATION),                                                     \
+        WITH_U32(SPEC, nrg_channel_norm_spec, cumulative, 1), WRONG_U64(ARGS, nrg_channel_norm_args, batches, 1, NRG_OK),        \
+        WITHOUT_RUNNING, SPEC_U32(cumulative, 1, NRG_ERR_COMBINATION)
+
 static const sound_wrong wrong_forward[] = {
     WRONG_SPEC,
     WRONG_ARGS,
@@ -190,7 +196,10 @@ static const sound_wrong wrong_forward[] = {
     SPEC_U64(groups, CHANNELS, NRG_ERR_COUNT),
     WITHOUT_RUNNING,
     ARGS_U64(samples, 1, NRG_OK),
+    WRONG_AVERAGE,
     WRONG_VARIANT(FOLDED),
+    WRONG_U64(ARGS, nrg_channel_norm_args, batches, 1, NRG_ERR_COMBINATION),
+    SPEC_U32(cumulative, 1, NRG_OK),
     ARGS_U64(w, 0, NRG_ERR_NULL),
     ARGS_U64(b, 0, NRG_OK),
     ARGS_U64(mean, 64, NRG_ERR_COMBINATION),
@@ -312,6 +321,7 @@ static const sound_wrong wrong_statistics[] = {WRONG_CHANNELS,
                                                ARGS_U64(running_var_in, 0, NRG_ERR_COMBINATION),
                                                WITHOUT_RUNNING,
                                                SPEC_U32(centred, 0, NRG_OK),
+                                               WRONG_AVERAGE,
                                                WRONG_GROUPS};
 static const sound_wrong wrong_fold[] = {WRONG_CHANNELS, WRONG_GROUPS};
 static const sound_size channels_size[] = {{SPEC, NRG_AT(nrg_channel_norm_spec, channels)}};

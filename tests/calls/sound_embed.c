@@ -105,14 +105,15 @@ static nrg_status ask(void *const *part) { return nrg_embed_forward_check(args_o
         TERMS_U64(tables, 0, NRG_ERR_NULL), TABLE_U64(1, size, 1, NRG_ERR_STRUCT_SIZE),                                          \
         TERMS_U32(dtype, NRG_DTYPE_SAME, NRG_ERR_ENUM), TERMS_U32(dtype, NRG_BF16 + 1, NRG_ERR_ENUM),                            \
         TERMS_U32(table_dtype, NRG_BF16 + 1, NRG_ERR_ENUM), TERMS_U32(table_dtype, NRG_F16, NRG_ERR_DTYPE),                      \
-        TERMS_U32(table_dtype, NRG_BF16, NRG_ERR_DTYPE), TERMS_U32(store, NRG_STORE_STREAM, NRG_OK),                             \
+        TERMS_U32(table_dtype, NRG_BF16, NRG_ERR_DTYPE), TABLE_U64(2, rows, 1, NRG_ERR_NULL),                                    \
         TERMS_U32(store, NRG_STORE_STREAM + 1, NRG_ERR_ENUM), TERMS_U32(reserved, 1, NRG_ERR_STRUCT_SIZE),                       \
         TABLE_F32(0, scale, INFINITY, NRG_ERR_CONSTANT), TABLE_F32(1, scale, -INFINITY, NRG_ERR_CONSTANT),                       \
         TABLE_F32(2, scale, NAN, NRG_ERR_CONSTANT), TABLE_F32(0, scale, -FLT_MAX, NRG_OK),                                       \
         TABLE_U32(0, first_position, 1, NRG_ERR_COMBINATION), TABLE_U64(0, rows, ENTRIES - 1, NRG_ERR_POSITION),                 \
         TABLE_U64(0, rows, 0, NRG_ERR_POSITION), WITH_U64(TERMS, nrg_embed_terms, table[0].ids, 0),                              \
         TABLE_U64(0, table, 0, NRG_ERR_NULL), TABLE_U64(0, table, 0, NRG_ERR_NULL), WRONG_VARIANT(1),                            \
-        TABLE_U64(2, table, 0, NRG_ERR_NULL), TERMS_U64(x, 0, NRG_OK), TABLE_U64(1, table, 0, NRG_OK),                           \
+        TABLE_U64(2, table, 0, NRG_ERR_NULL), TERMS_U64(x, 0, NRG_OK), TABLE_U64(1, table, 0, NRG_ERR_NULL),                     \
+        WITH_U64(TERMS, nrg_embed_terms, table[1].rows, 0), TABLE_U64(1, table, 0, NRG_OK),                                      \
         TABLE_U32(1, first_position, -1, NRG_ERR_POSITION), TABLE_U32(1, first_position, 3, NRG_ERR_POSITION),                   \
         TABLE_U32(1, first_position, TOKENS + 2, NRG_ERR_POSITION), TABLE_U32(1, first_position, TOKENS + 3, NRG_ERR_POSITION),  \
         TABLE_U32(1, first_position, INT32_MIN, NRG_ERR_POSITION), TABLE_U32(1, first_position, INT32_MAX, NRG_ERR_POSITION),    \
@@ -123,8 +124,11 @@ static nrg_status ask(void *const *part) { return nrg_embed_forward_check(args_o
         TABLE_U32(2, first_position, 2, NRG_ERR_POSITION), TABLE_U64(2, period, 4, NRG_ERR_POSITION),                            \
         TABLE_U64(2, period, SIZE_MAX, NRG_ERR_POSITION), TABLE_U64(2, period, 0, NRG_ERR_CONSTANT), WRONG_VARIANT(0)
 
-static const sound_wrong wrong[] = {WRONG_TERMS, WITH_U32(ARGS, nrg_embed_args, dtype, NRG_F16),
-                                    TERMS_U32(table_dtype, NRG_BF16, NRG_ERR_DTYPE), WITH_U64(ARGS, nrg_embed_args, rows, 0),
+static const sound_wrong wrong[] = {WRONG_TERMS,
+                                    TERMS_U32(store, NRG_STORE_STREAM, NRG_OK),
+                                    WITH_U32(ARGS, nrg_embed_args, dtype, NRG_F16),
+                                    TERMS_U32(table_dtype, NRG_BF16, NRG_ERR_DTYPE),
+                                    WITH_U64(ARGS, nrg_embed_args, rows, 0),
                                     TERMS_U32(dtype, 7, NRG_ERR_ENUM)};
 static const sound_size sizes[] = {
     {ARGS, NRG_AT(nrg_embed_args, rows)}, {ARGS, NRG_AT(nrg_embed_args, dim)}, {TERMS, NRG_AT(nrg_embed_terms, table[0].rows)}};
@@ -136,9 +140,11 @@ static uint32_t set_up_norm(void *const *part, int variant)
     nrg_norm_spec *spec = part[SPEC];
     nrg_norm_args *norm = part[NORM];
     const uint32_t there = set_up(part, variant);
+    ((nrg_embed_args *)part[ARGS])->store = NRG_STORE_AUTO;
     *spec = nrg_norm_spec_layer(((const nrg_embed_args *)part[ARGS])->dtype, DIM, 1e-12);
     spec->r_dtype = variant ? NRG_F32 : NRG_DTYPE_SAME;
     *norm = nrg_norm_args_init(TOKENS, NULL, NULL, NULL);
+    norm->store = NRG_STORE_KEEP;
     return there | NRG_BIT(NRG_EMBED_NORM_W) | NRG_BIT(NRG_EMBED_NORM_B) | NRG_BIT(NRG_EMBED_NORM_R) |
            (variant ? NRG_BIT(NRG_EMBED_NORM_MEAN) | NRG_BIT(NRG_EMBED_NORM_RSTD) : 0);
 }
@@ -153,8 +159,11 @@ static nrg_status ask_norm(void *const *part) { return nrg_embed_norm_forward_ch
 static const sound_wrong wrong_norm[] = {
     WRONG_TERMS,
     WRONG_NORM_SPEC(SPEC),
-    WRONG_U64(SPEC, nrg_norm_spec, dim, DIM + 1, NRG_ERR_COMBINATION),
-    WRONG_U32(SPEC, nrg_norm_spec, dtype, NRG_BF16, NRG_ERR_COMBINATION),
+    WRONG_U64(SPEC, nrg_norm_spec, dim, DIM + 1, NRG_ERR_DIM),
+    WRONG_U32(SPEC, nrg_norm_spec, dtype, NRG_BF16, NRG_ERR_DTYPE),
+    TERMS_U32(store, NRG_STORE_KEEP, NRG_ERR_COMBINATION),
+    WRONG_U32(NORM, nrg_norm_args, store, NRG_STORE_STREAM, NRG_OK),
+    WRONG_U64(NORM, nrg_norm_args, r_in, 64, NRG_ERR_COMBINATION),
     WRONG_U32(SPEC, nrg_norm_spec, gate, NRG_GATE_PRE, NRG_ERR_COMBINATION),
     WRONG_U32(SPEC, nrg_norm_spec, gate, NRG_GATE_POST, NRG_ERR_COMBINATION),
     WRONG_U32(SPEC, nrg_norm_spec, residual_mode, NRG_RESIDUAL_AFTER, NRG_ERR_COMBINATION),
@@ -300,7 +309,7 @@ static nrg_status ask_backward(void *const *part) { return nrg_embed_backward_ch
         BACKWARD_U32(reserved, 1, NRG_ERR_STRUCT_SIZE), GRADIENT_F32(2, scale, -INFINITY, NRG_ERR_CONSTANT),                     \
         GRADIENT_U32(0, first_position, 1, NRG_ERR_COMBINATION), GRADIENT_U32(0, accumulate, -1, NRG_OK),                        \
         WITH_U64(TERMS, nrg_embed_gradients, table[0].ids, 0), GRADIENT_U64(0, d_table, 0, NRG_ERR_NULL),                        \
-        GRADIENT_U64(0, d_table, 0, NRG_ERR_NULL)
+        GRADIENT_U64(0, d_table, 0, NRG_ERR_NULL), GRADIENT_U64(2, rows, 1, NRG_ERR_NULL)
 
 static const sound_wrong wrong_order[] = {
     WRONG_BACKWARD,
@@ -311,7 +320,7 @@ static const sound_wrong wrong_order[] = {
     WRONG_VARIANT(2),
     GRADIENT_U64(1, rows, 1, NRG_ERR_POSITION),
     GRADIENT_U64(1, d_table, 0, NRG_ERR_NULL),
-    GRADIENT_U64(2, d_table, 0, NRG_OK),
+    GRADIENT_U64(2, d_table, 0, NRG_ERR_NULL),
     GRADIENT_U64(1, period, 1, NRG_OK),
 };
 
@@ -322,9 +331,9 @@ static const sound_wrong wrong_backward[] = {
     BACKWARD_U64(rows, TOKENS - 1, NRG_ERR_WORKSPACE),
     WRONG_VARIANT(1),
     BACKWARD_U64(workspace, 0, NRG_OK),
-    GRADIENT_U64(1, d_table, 0, NRG_OK), /* the first has no rows */
-    WITH_U64(TERMS, nrg_embed_gradients, table[0].rows, 1),
     GRADIENT_U64(1, d_table, 0, NRG_ERR_NULL),
+    WITH_U64(TERMS, nrg_embed_gradients, table[1].rows, 0),
+    GRADIENT_U64(1, d_table, 0, NRG_OK),
     GRADIENT_U32(1, first_position, 4, NRG_ERR_POSITION),
     GRADIENT_U32(1, first_position, -1, NRG_ERR_POSITION),
     GRADIENT_U32(1, first_position, TOKENS + 3, NRG_ERR_POSITION),
@@ -339,7 +348,7 @@ static const sound_wrong wrong_backward[] = {
     GRADIENT_U64(1, rows, 1, NRG_ERR_WORKSPACE),
     GRADIENT_U64(0, rows, ENTRIES - 1, NRG_ERR_WORKSPACE),
     GRADIENT_U64(2, period, 4, NRG_ERR_POSITION),
-    GRADIENT_U64(2, d_table, 0, NRG_OK),
+    GRADIENT_U64(2, d_table, 0, NRG_ERR_NULL),
 };
 static const sound_size backward_sizes[] = {{ARGS, NRG_AT(nrg_embed_backward_args, rows)},
                                             {ARGS, NRG_AT(nrg_embed_backward_args, dim)},

@@ -115,10 +115,10 @@ static nrg_status embed(const rows *r, int kind)
     args.store = r->store;
     args.o_stride = args.x_stride = r->stride;
     args.x = kind ? r->in[1] : NULL;
-    nrg_embed_table table = nrg_embed_table_counted(r->in[0], ROWS, 0);
+    nrg_embed_table table = nrg_embed_table_counted(ROWS, r->in[0], 0);
     args.tables = &table;
     args.table_count = 1;
-    table.stride = r->stride;
+    table.table_stride = r->stride;
     return nrg_embed_forward(&args, 0, 1);
 }
 

@@ -198,6 +198,7 @@ static void *as_tensor(const channel_problem *one, void *gathered)
 static void without_update(channel_problem *p)
 {
     p->spec.source = NRG_STATISTICS_COMPUTE;
+    p->spec.cumulative = 0;
     p->updates = 0;
 }
 

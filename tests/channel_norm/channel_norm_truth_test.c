@@ -106,6 +106,7 @@ static void make_case(truth_case *t, enum set_over over, int kind, nrg_dtype dty
     if (is_fixed(t) ||
         (spec->source == NRG_STATISTICS_COMPUTE && spec->centred && size > 1 && of_channels && test_draw(&state, 2)))
         set_running(spec, &t->sets, t->x, &t->running_mean, &t->running_var, test_draw(&state, 1u << 30));
+    spec->cumulative &= t->running_mean != NULL;
     spec->w_dtype = test_draw(&state, 2) ? NRG_F32 : dtype;
     /* none; w; b; both */
     t->w = set_parameters(features & 1, spec->channels, spec->w_dtype, test_draw(&state, 1u << 30));
@@ -189,7 +190,7 @@ static const char *run(nrg_isa isa, const truth_case *t, const nrg_channel_norm_
     args.mean = out->mean;
     args.rstd = out->rstd;
     args.statistics = out->statistics;
-    args.batches = t->batches;
+    args.batches = t->spec.cumulative ? t->batches : 0;
     if (t->running_mean) {
         memcpy(out->running_mean, t->running_mean, c * sizeof(float));
         memcpy(out->running_var, t->running_var, c * sizeof(float));

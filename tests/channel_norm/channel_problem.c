@@ -189,6 +189,7 @@ static void settle(channel_problem *p, int is_backward)
     if (is_backward || *source != NRG_STATISTICS_COMPUTE || !channel_has_running(p) ||
         (p->spec.over == NRG_CHANNEL_OVER_BATCH ? p->n : 1) * p->s == 1)
         p->updates = 0;
+    p->spec.cumulative &= p->updates;
 }
 
 /* The problem of a case: its shape, and its options but for statistics. */
@@ -271,7 +272,7 @@ nrg_channel_norm_args channel_args(const channel_problem *p, const channel_resul
 {
     nrg_channel_norm_args args = nrg_channel_norm_args_init(p->n, p->s, p->x, p->w, p->b, result->o);
     args.y = p->y;
-    args.batches = p->batches;
+    args.batches = p->spec.cumulative ? p->batches : 0;
     if (p->spec.source == NRG_STATISTICS_RUNNING) {
         args.running_mean_in = p->running_mean;
         args.running_var_in = p->running_var;

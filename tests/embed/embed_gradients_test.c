@@ -26,7 +26,7 @@ static nrg_embed_backward_args draw(uint64_t *state, nrg_dtype dtype, const void
     args.store = (nrg_store)test_draw(state, 3);
     for (int k = 0; k < NRG_EMBED_TABLES; k++) {
         nrg_embed_gradient *t = &tables[k];
-        *t = nrg_embed_gradient_init(nrg_embed_table_init(NULL, 0, NULL), NULL);
+        *t = nrg_embed_gradient_init(nrg_embed_table_init(0, NULL, NULL), NULL);
         const size_t kind = test_draw(state, 4);
         t->rows = kind == 0 ? 2 : MOST;
         for (size_t i = 0; i < TOKENS; i++)
@@ -67,7 +67,7 @@ static void compare(nrg_dtype dtype, uint64_t seed)
         nrg_embed_backward_args one = args;
         expected[k] = element_stored(old_values, MOST * DIM, table_dtype);
         if (!(there >> k & 1)) {
-            tables[k] = nrg_embed_gradient_init(nrg_embed_table_init(NULL, 0, NULL), NULL);
+            tables[k] = nrg_embed_gradient_init(nrg_embed_table_init(0, NULL, NULL), NULL);
             continue;
         }
         nrg_embed_gradient table = tables[k];
@@ -130,7 +130,7 @@ START_TEST(equal_shares)
     }
     nrg_embed_backward_args args = nrg_embed_backward_args_init(NRG_F32, ROWS, COLUMNS, d_o);
     for (int k = 0; k < NRG_EMBED_TABLES; k++)
-        tables[k] = nrg_embed_gradient_init(nrg_embed_table_init(NULL, 0, NULL), NULL);
+        tables[k] = nrg_embed_gradient_init(nrg_embed_table_init(0, NULL, NULL), NULL);
     args.tables = tables;
     args.table_count = NRG_EMBED_TABLES;
     for (int k = 0; k < NRG_EMBED_TABLES; k++) {
@@ -176,11 +176,11 @@ START_TEST(all_or_nothing)
     uint64_t workspace[16] = {0}, zeros[16] = {0};
     nrg_embed_backward_args args = nrg_embed_backward_args_init(NRG_F32, 4, 1, d_o);
     for (int k = 0; k < 3; k++)
-        tables[k] = nrg_embed_gradient_init(nrg_embed_table_init(NULL, 0, NULL), NULL);
+        tables[k] = nrg_embed_gradient_init(nrg_embed_table_init(0, NULL, NULL), NULL);
     args.tables = tables;
     args.table_count = 3;
-    tables[0] = nrg_embed_gradient_init(nrg_embed_table_init(NULL, 3, right), d_table[0]);
-    tables[2] = nrg_embed_gradient_init(nrg_embed_table_init(NULL, 3, wrong), d_table[1]);
+    tables[0] = nrg_embed_gradient_init(nrg_embed_table_init(3, NULL, right), d_table[0]);
+    tables[2] = nrg_embed_gradient_init(nrg_embed_table_init(3, NULL, wrong), d_table[1]);
     args.workspace = workspace;
     args.workspace_size = sizeof workspace;
     memcpy(before, d_table, sizeof before);

@@ -50,7 +50,7 @@ static const int32_t *make_ids(size_t period, int counted, int32_t tiled[TOKENS]
 /* A table whose rows repeat, or the same told for every token. */
 static nrg_embed_table make_table(const void *table, size_t period, int counted, const int32_t *ids)
 {
-    nrg_embed_table t = counted ? nrg_embed_table_counted(table, ENTRIES, FIRST) : nrg_embed_table_init(table, ENTRIES, ids);
+    nrg_embed_table t = counted ? nrg_embed_table_counted(ENTRIES, table, FIRST) : nrg_embed_table_init(ENTRIES, table, ids);
     t.period = period;
     return t;
 }
@@ -81,15 +81,15 @@ static void compare_forward(nrg_dtype dtype, size_t n, int counted, int with_x, 
         nrg_embed_args args = nrg_embed_args_init(dtype, TOKENS, DIM, expected);
         nrg_embed_table tables[3];
         for (int k = 0; k < 3; k++)
-            tables[k] = nrg_embed_table_init(NULL, 0, NULL);
+            tables[k] = nrg_embed_table_init(0, NULL, NULL);
         args.tables = tables;
         args.table_count = 3;
         args.x = with_x ? x : NULL;
         const int32_t *ids = make_ids(periods[n], counted, tiled[0]);
         for (size_t t = 0; t < TOKENS; t++)
             tiled[1][t] = FIRST + (int32_t)(t % 5);
-        tables[0] = nrg_embed_table_init(table, ENTRIES, tiled[0]);
-        tables[2] = nrg_embed_table_init(table, ENTRIES, tiled[1]);
+        tables[0] = nrg_embed_table_init(ENTRIES, table, tiled[0]);
+        tables[2] = nrg_embed_table_init(ENTRIES, table, tiled[1]);
         forward(&args, with_norm, expected, bytes, 1);
         args.o = got;
         tables[0] = make_table(table, periods[n], counted, ids);
@@ -99,7 +99,7 @@ static void compare_forward(nrg_dtype dtype, size_t n, int counted, int with_x, 
         args.table_count = 1; /* which may be a copy */
         forward(&args, with_norm, got, bytes, nth);
         args.o = expected;
-        tables[0] = nrg_embed_table_init(table, ENTRIES, tiled[0]);
+        tables[0] = nrg_embed_table_init(ENTRIES, table, tiled[0]);
         forward(&args, with_norm, expected, bytes, 1);
         ck_assert_mem_eq(got, expected, bytes);
     }
@@ -118,7 +118,7 @@ static void compare_backward(nrg_dtype dtype, nrg_dtype table_dtype, size_t n, i
     const int32_t *ids = make_ids(periods[n], counted, tiled);
     nrg_embed_backward_args args = nrg_embed_backward_args_init(dtype, TOKENS, DIM, d_o);
     args.table_dtype = table_dtype;
-    nrg_embed_gradient table = nrg_embed_gradient_init(nrg_embed_table_init(NULL, ENTRIES, tiled), expected);
+    nrg_embed_gradient table = nrg_embed_gradient_init(nrg_embed_table_init(ENTRIES, NULL, tiled), expected);
     args.tables = &table;
     args.table_count = 1;
     table.accumulate = accumulate;
@@ -180,7 +180,7 @@ START_TEST(early_looks)
             args.tables = &term;
             args.table_count = 1;
             term.rows = ROWS;
-            term.stride = STRIDE;
+            term.table_stride = STRIDE;
             ck_assert_int_eq(nrg_isa_set(paths[p]), NRG_OK);
             for (int ith = 0; ith < 3; ith++)
                 ck_assert_int_eq(nrg_embed_forward(&args, ith, 3), NRG_OK);
@@ -199,7 +199,7 @@ START_TEST(rows_of_a_period)
     enum { PERIOD = 6 };
     float table[PERIOD * 2] = {0}, o[TOKENS * 2], d_o[TOKENS * 2] = {0};
     nrg_embed_args args = nrg_embed_args_init(NRG_F32, TOKENS, 2, o);
-    nrg_embed_table term = nrg_embed_table_counted(table, PERIOD, 0);
+    nrg_embed_table term = nrg_embed_table_counted(PERIOD, table, 0);
     args.tables = &term;
     args.table_count = 1;
     ck_assert_int_eq(nrg_embed_forward(&args, 0, 1), NRG_ERR_POSITION);
@@ -210,7 +210,7 @@ START_TEST(rows_of_a_period)
     ck_assert_int_eq(nrg_embed_forward_check(&args), NRG_ERR_POSITION);
 
     nrg_embed_backward_args backward = nrg_embed_backward_args_init(NRG_F32, TOKENS, 2, d_o);
-    nrg_embed_gradient backward_table = nrg_embed_gradient_init(nrg_embed_table_counted(NULL, PERIOD, 0), table);
+    nrg_embed_gradient backward_table = nrg_embed_gradient_init(nrg_embed_table_counted(PERIOD, NULL, 0), table);
     backward.tables = &backward_table;
     backward.table_count = 1;
     ck_assert_int_eq(nrg_embed_backward(&backward, 0, 1), NRG_ERR_POSITION);
@@ -220,7 +220,7 @@ START_TEST(rows_of_a_period)
     ck_assert_int_eq(nrg_embed_backward_check(&backward), NRG_ERR_POSITION);
 
     const int32_t ids[PERIOD + 1] = {0, 5, 1, 4, 2, 3, -1};
-    term = nrg_embed_table_init(table, PERIOD, ids);
+    term = nrg_embed_table_init(PERIOD, table, ids);
     term.period = PERIOD;
     ck_assert_int_eq(nrg_embed_forward(&args, 0, 1), NRG_OK);
     term.period = PERIOD + 1;
@@ -236,7 +236,7 @@ START_TEST(equal_shares)
     for (size_t i = 0; i < (size_t)ROWS * COLUMNS; i++)
         d_o[i] = 1;
     nrg_embed_backward_args args = nrg_embed_backward_args_init(NRG_F32, ROWS, COLUMNS, d_o);
-    nrg_embed_gradient table = nrg_embed_gradient_init(nrg_embed_table_counted(NULL, TABLE_ROWS, 2), d_table);
+    nrg_embed_gradient table = nrg_embed_gradient_init(nrg_embed_table_counted(TABLE_ROWS, NULL, 2), d_table);
     args.tables = &table;
     args.table_count = 1;
     table.period = PERIOD;

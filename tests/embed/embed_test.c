@@ -27,7 +27,7 @@ START_TEST(order_of_the_sum)
                 }
             }
             nrg_embed_backward_args args = nrg_embed_backward_args_init(NRG_F32, ROWS, DIM, d_o);
-            nrg_embed_gradient table = nrg_embed_gradient_init(nrg_embed_table_init(NULL, TABLE_ROWS, ids), d_table);
+            nrg_embed_gradient table = nrg_embed_gradient_init(nrg_embed_table_init(TABLE_ROWS, NULL, ids), d_table);
             args.tables = &table;
             args.table_count = 1;
             args.workspace = workspace;
@@ -63,7 +63,7 @@ START_TEST(equal_shares)
         for (int32_t t = 0; t < ROWS; t++)
             ids[t] = t % 10 ? t % 2 : t % (int32_t)table_rows;
         nrg_embed_backward_args args = nrg_embed_backward_args_init(NRG_F32, ROWS, DIM, d_o);
-        nrg_embed_gradient gradient_of_table = nrg_embed_gradient_init(nrg_embed_table_init(NULL, table_rows, ids), d_table);
+        nrg_embed_gradient gradient_of_table = nrg_embed_gradient_init(nrg_embed_table_init(table_rows, NULL, ids), d_table);
         args.tables = &gradient_of_table;
         args.table_count = 1;
         args.workspace = workspace;
@@ -93,7 +93,7 @@ START_TEST(workspace)
     static uint64_t space[SPACE / 8];
     size_t bytes = 1;
     nrg_embed_backward_args args = nrg_embed_backward_args_init(NRG_F32, ROWS, DIM, d_o);
-    nrg_embed_gradient table = nrg_embed_gradient_init(nrg_embed_table_counted(NULL, TABLE_ROWS, 0), d_table);
+    nrg_embed_gradient table = nrg_embed_gradient_init(nrg_embed_table_counted(TABLE_ROWS, NULL, 0), d_table);
     args.tables = &table;
     args.table_count = 1;
     ck_assert_int_eq(nrg_embed_backward_workspace(&args, &bytes), NRG_OK);
@@ -122,7 +122,7 @@ START_TEST(no_tokens)
         for (int i = 0; i < TABLE_ROWS * DIM; i++)
             d_table[i] = before[i] = (float)(i + 1);
         nrg_embed_backward_args args = nrg_embed_backward_args_init(NRG_F32, 0, DIM, NULL);
-        nrg_embed_gradient table = nrg_embed_gradient_init(nrg_embed_table_init(NULL, TABLE_ROWS, ids), d_table);
+        nrg_embed_gradient table = nrg_embed_gradient_init(nrg_embed_table_init(TABLE_ROWS, NULL, ids), d_table);
         args.tables = &table;
         args.table_count = 1;
         args.workspace = space;
@@ -153,7 +153,7 @@ START_TEST(sizes_of_tables)
     nrg_embed_args args = nrg_embed_args_init(NRG_F32, 2, 1, o);
     nrg_embed_backward_args back = nrg_embed_backward_args_init(NRG_F32, 2, 1, table);
     for (int k = 0; k <= NRG_EMBED_TABLES; k++) {
-        tables[k].known = nrg_embed_table_init(table, 2, ids);
+        tables[k].known = nrg_embed_table_init(2, table, ids);
         gradients[k].known = nrg_embed_gradient_init(tables[k].known, d_table[k % 2]);
         tables[k].known.size = sizeof tables[0];
         gradients[k].known.size = sizeof gradients[0];
@@ -194,22 +194,22 @@ START_TEST(constructors)
     float x, o;
     nrg_embed_args a = nrg_embed_args_init(NRG_F32, 3, 7, &o);
     ck_assert(!a.tables && !a.table_count);
-    nrg_embed_table t = nrg_embed_table_init(&x, 5, ids);
+    nrg_embed_table t = nrg_embed_table_init(5, &x, ids);
     ck_assert(t.size == sizeof t && t.table == &x && t.rows == 5 && t.ids == ids && t.first_position == 0 && t.scale == 1 &&
-              t.stride == 0 && t.period == SIZE_MAX);
-    t = nrg_embed_table_counted(&x, 5, 2);
-    ck_assert(t.table == &x && t.rows == 5 && !t.ids && t.first_position == 2 && t.scale == 1 && t.stride == 0);
+              t.table_stride == 0 && t.period == SIZE_MAX);
+    t = nrg_embed_table_counted(5, &x, 2);
+    ck_assert(t.table == &x && t.rows == 5 && !t.ids && t.first_position == 2 && t.scale == 1 && t.table_stride == 0);
     nrg_embed_backward_args b = nrg_embed_backward_args_init(NRG_F32, 3, 7, &x);
     ck_assert(b.size == sizeof b && b.rows == 3 && b.dim == 7 && b.d_o == &x && b.dtype == NRG_F32 && !b.workspace &&
               !b.workspace_size && !b.d_o_stride && !b.reserved);
     ck_assert(!b.tables && !b.table_count);
     t.period = 4;
     t.scale = 3;
-    t.stride = 64;
+    t.table_stride = 64;
     nrg_embed_gradient g = nrg_embed_gradient_init(t, &o);
-    ck_assert(g.d_table == &o && g.rows == 5 && !g.ids && g.first_position == 2 && g.period == 4 && g.scale == 3 && !g.stride &&
-              !g.accumulate);
-    ck_assert(nrg_embed_gradient_init(nrg_embed_table_init(&x, 5, ids), &o).ids == ids);
+    ck_assert(g.d_table == &o && g.rows == 5 && !g.ids && g.first_position == 2 && g.period == 4 && g.scale == 3 &&
+              !g.d_table_stride && !g.accumulate);
+    ck_assert(nrg_embed_gradient_init(nrg_embed_table_init(5, &x, ids), &o).ids == ids);
 }
 END_TEST
 

@@ -83,13 +83,13 @@ static nrg_embed_args forward_args(const forward_case *f, nrg_embed_table tables
 {
     nrg_embed_args args = nrg_embed_args_init(NRG_F32, TOKENS, DIM, o);
     for (int k = 0; k < NRG_EMBED_TABLES; k++)
-        tables[k] = nrg_embed_table_init(NULL, 0, NULL);
+        tables[k] = nrg_embed_table_init(0, NULL, NULL);
     args.tables = tables;
     args.table_count = NRG_EMBED_TABLES;
     args.x = f->with_x ? f->x : NULL;
     for (int k = 0; k < f->tables; k++) {
-        tables[k] = f->counted[k] ? nrg_embed_table_counted(f->table[k], ENTRIES + TOKENS, 5)
-                                  : nrg_embed_table_init(f->table[k], ENTRIES + TOKENS, f->ids[k]);
+        tables[k] = f->counted[k] ? nrg_embed_table_counted(ENTRIES + TOKENS, f->table[k], 5)
+                                  : nrg_embed_table_init(ENTRIES + TOKENS, f->table[k], f->ids[k]);
         tables[k].scale = f->scale[k];
     }
     return args;
@@ -211,7 +211,7 @@ static const char *check_backward(enum row_kind kind, size_t tokens, size_t entr
 
     nrg_embed_backward_args args = nrg_embed_backward_args_init(dtype, tokens, dim, d_o);
     args.table_dtype = table_dtype;
-    nrg_embed_gradient table = nrg_embed_gradient_init(nrg_embed_table_init(NULL, entries, ids), d_table);
+    nrg_embed_gradient table = nrg_embed_gradient_init(nrg_embed_table_init(entries, NULL, ids), d_table);
     args.tables = &table;
     args.table_count = 1;
     table.scale = scale;

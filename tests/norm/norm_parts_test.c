@@ -12,6 +12,7 @@
 enum { ROWS = 9, MOST = 5000, PARTS = 3 };
 
 static float x[ROWS * MOST], y[ROWS * MOST], z[ROWS * MOST], w[MOST], b[MOST], o[ROWS * MOST], expected[ROWS * MOST];
+static float r[ROWS * MOST];
 static nrg_row_statistics statistics[ROWS], merged[ROWS];
 
 /* Rows of all kinds: plain, a far mean, huge, tiny, subnormal, constant, zero, one outlier, a NaN. */
@@ -70,6 +71,16 @@ static void expect_parts(const nrg_norm_spec *spec, nrg_norm_args args)
         ck_assert(memcmp(&o[i], &expected[i], sizeof *o) == 0 || (isnan(o[i]) && isnan(expected[i])));
     for (size_t n = 0; n < ROWS; n++)
         ck_assert(again[n].opaque == statistics[n].opaque && (again[n].rstd == statistics[n].rstd || isnan(statistics[n].rstd)));
+    /* and from the sum that the statistics were made of */
+    args.r = r;
+    ck_assert_int_eq(nrg_norm_statistics(spec, &args, again, 0, 1), NRG_OK);
+    args.r_in = r;
+    args.r = NULL;
+    args.x = args.y = NULL;
+    memset(o, 0xff, sizeof o);
+    ck_assert_int_eq(nrg_norm_elements(spec, &args, again, 0, 1), NRG_OK);
+    for (size_t i = 0; i < ROWS * spec->dim; i++)
+        ck_assert(memcmp(&o[i], &expected[i], sizeof *o) == 0 || (isnan(o[i]) && isnan(expected[i])));
 }
 
 START_TEST(parts_are_the_whole)

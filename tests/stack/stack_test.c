@@ -246,6 +246,7 @@ static nrg_status call_embed_norm(void)
 {
     nrg_embed_args args = embed_args;
     args.o = NULL;
+    args.store = NRG_STORE_AUTO;
     return nrg_embed_norm_forward(&embed_norm_spec, &args, &embed_norm_args, 0, 1);
 }
 
@@ -277,7 +278,7 @@ START_TEST(every_embed_call)
                     embed_args.table_dtype = wide ? NRG_F32 : NRG_DTYPE_SAME;
                     embed_args.store = i & 4 ? NRG_STORE_STREAM : NRG_STORE_KEEP;
                     for (int k = 0; k < NRG_EMBED_TABLES; k++)
-                        tables[k] = nrg_embed_table_init(table, ROWS, ids);
+                        tables[k] = nrg_embed_table_init(ROWS, table, ids);
                     embed_args.tables = tables;
                     embed_args.table_count = NRG_EMBED_TABLES;
                     embed_norm_spec = nrg_norm_spec_layer(dtypes[dtype], dims[n], 1e-5);

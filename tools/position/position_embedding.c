@@ -115,7 +115,7 @@ static int read_tables(file_call *call, request *q, const position_shape *s)
     const npy_array *first = &call->in[IN_TABLE];
     for (int i = 0; i < TABLES; i++) {
         const npy_array *table = &call->in[IN_TABLE + i];
-        q->tables[i] = nrg_embed_table_init(NULL, 0, NULL);
+        q->tables[i] = nrg_embed_table_init(0, NULL, NULL);
         if (!table->data)
             continue;
         int status = position_check_table(call, IN_TABLE + i, s->columns, first->dtype, file_in(call, IN_TABLE));

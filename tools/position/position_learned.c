@@ -162,7 +162,7 @@ static int compute(file_call *call)
         status = position_check_table(call, IN_TABLE, s.columns, x->dtype, file_in(call, has_x ? IN_X : IN_POSITIONS));
     if (status != CLI_DONE)
         return status;
-    nrg_embed_table rows = nrg_embed_table_init(NULL, 0, NULL);
+    nrg_embed_table rows = nrg_embed_table_init(0, NULL, NULL);
     status =
         position_ids(call, IN_POSITIONS, shape, &s, q->first, is_backward ? q->rows : call->in[IN_TABLE].shape.dims[0], &rows);
 #ifndef NRG_NO_BACKWARD

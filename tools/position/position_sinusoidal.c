@@ -154,7 +154,7 @@ static int add(file_call *call, const request *q, const position_shape *s)
     nrg_embed_args args = nrg_embed_args_init(o->dtype, s->batch * s->rows, s->columns, o->data);
     args.x = args.o;
     args.table_dtype = NRG_F32;
-    nrg_embed_table term = nrg_embed_table_counted(table, s->rows, 0);
+    nrg_embed_table term = nrg_embed_table_counted(s->rows, table, 0);
     args.tables = &term;
     args.table_count = 1;
     term.period = s->rows ? s->rows : SIZE_MAX;
