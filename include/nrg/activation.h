@@ -148,8 +148,7 @@ NRG_NODISCARD NRG_API nrg_status nrg_activation_backward(nrg_activation g, nrg_d
 NRG_NODISCARD NRG_API nrg_status nrg_activation_backward_check(nrg_activation g, nrg_dtype dtype, size_t count, const void *x,
                                                                const void *d_o, void *dx);
 
-/* Points to the data: rows in up to four dimensions (nrg/base.h). Strides are in bytes, from row to row, from plane to plane
- * and from volume to volume; 0 is dense. Make one with nrg_activation_args_init, then change fields. */
+/* Points to the data: rows in up to four dimensions (nrg/base.h). Make one with nrg_activation_args_init, then change fields. */
 typedef struct nrg_activation_args {
     size_t size;       /* sizeof(nrg_activation_args) */
     size_t rows;       /* rows of a plane. If this or one of the next two is 0, the call only validates */
@@ -163,9 +162,10 @@ typedef struct nrg_activation_args {
     const void *d_o; /* backward: as x, gradient of g(x); forward: NULL */
     size_t d_o_stride[3];
     nrg_activation activation; /* g */
-    float alpha;               /* α of gelu_quick, from 2^-24 to 2^24; of elu and leaky_relu, up to ±2^24; of others 0.
-                            Default: nrg_activation_alpha(activation). */
-    void *o;                   /* forward: as x, output; backward: NULL */
+    /* α of gelu_quick, from 2^-24 to 2^24; of elu and leaky_relu, up to ±2^24; of others 0. Default:
+     * nrg_activation_alpha(activation). */
+    float alpha;
+    void *o; /* forward: as x, output; backward: NULL */
     size_t o_stride[3];
     void *dx; /* backward: as x, output; forward: NULL */
     size_t dx_stride[3];

@@ -52,29 +52,42 @@ extern "C" {
  * constructor sets `size` and every default. The comment of a field ends with its default, unless that is 0 or a parameter.
  *
  * Growth. Later versions append fields to structs that begin with `size`; 0 is the default of such a field. A call accepts a
- * smaller struct of an earlier version. It accepts a larger one if all fields that it lacks are 0.
+ * smaller struct of an earlier version. It accepts a larger one, of up to 4096 bytes, if all fields that it lacks are 0. Structs
+ * without `size` never change: nrg_head_strides, nrg_row_statistics and nrg_channel_statistics.
  *
- * Zero. 0 means 0. A call returns an error if 0 makes no sense in a field. If a count is 0, the tensor is empty: the call
- * validates its arguments and does nothing else. Exceptions: a stride of 0 is dense, NULL omits an operand, and NRG_DTYPE_SAME
- * is the call's dtype. "No limit" is the largest value, FLT_MAX or SIZE_MAX, which constructors set.
+ * Zero. 0 means 0. A call returns an error if 0 makes no sense in a field. Exceptions: a stride of 0 is dense, NULL omits an
+ * operand, and NRG_DTYPE_SAME is the call's dtype. "No limit" is the largest value, FLT_MAX or SIZE_MAX, which constructors set.
  *
- * Data types. The dtype is a parameter of each constructor whose struct has void pointers.
+ * Empty tensors. If a count is 0, the tensor is empty: the call validates its arguments and does nothing else. Exception: a sum
+ * over an empty tensor becomes 0, or keeps its value with `accumulate`.
+ *
+ * Data types. The dtype is a parameter of the spec's constructor, or of the constructor of args without a spec. Exceptions: the
+ * args of nrg/rope.h, nrg/qkv.h and nrg/sinusoidal.h have the dtype, although a spec precedes them.
  *
  * Shapes. [rows, dim] is the shape of a dense tensor, with the last index adjacent in memory. An operand is required unless
- * its comment allows NULL. An operand without elements may be NULL.
+ * its comment allows NULL. An operand without elements may be NULL. Pointers need only the alignment of their element.
  *
- * Strides are in bytes, and there are two kinds. Rows have `size_t x_stride[3]`: from row to row, from plane to plane, from
- * volume to volume (below). Heads have `nrg_head_strides x_strides`. Strides of omitted operands are ignored.
+ * Inputs are pointers to const. Exception: q and k of nrg/rope.h are outputs too if q_o or k_o is NULL.
+ *
+ * Strides are in bytes. An operand has as many as its shape has levels of rows. A single level has `size_t x_stride`. Rows in up
+ * to four dimensions have `size_t x_stride[3]`: from row to row, from plane to plane, from volume to volume (see "Rows"). Heads
+ * have `nrg_head_strides x_strides`.
  *
  * Specs and args. `spec` describes the computation. `args` points to the data, and describes its layout and storage. Functions
- * take the specs in the order of the data flow, then args, then ith and nth.
+ * take the specs in the order of the data flow, then args, then ith and nth. Functions with few options have args only. Functions
+ * with few operands take these directly, without args: nrg_activation_forward, nrg_t5_diagonals_forward, nrg_alibi_diagonals.
  *
- * Unused fields. A call returns NRG_ERR_COMBINATION if an operand or option is set that its other options do not use.
- * Exception: functions that do parts of one operation take the same args.
+ * Unused fields. A call returns NRG_ERR_COMBINATION if an operand or option is set that its other options do not use. It ignores
+ * only hints, strides, dtypes and repeats of omitted operands, and fields with such a comment. Exception: functions that do
+ * parts of one operation take the same args.
  *
- * Names. The passes end in `_forward` and `_backward`. A `_workspace` function returns the size of a call's workspace. A
- * `_reduce` function is the second phase of a backward pass. A `_check` function validates. The gradient of x is dx; longer
- * names begin with d_ (d_table). `_in` marks the input of a pair of input and output.
+ * Names. Functions of published methods have the method in the place of the family: nrg_t5_, nrg_alibi_, nrg_head_bias_. The
+ * passes end in `_forward` and `_backward`. A `_workspace` function returns the size of a call's workspace. An `_order` function
+ * sorts, before a backward pass. A `_reduce` function is the second phase of a backward pass. A `_check` function validates. The
+ * gradient of x is dx; longer names begin with d_ (d_table). `_in` marks the input of a pair of input and output.
+ *
+ * Shortcuts. The f32 shortcuts of nrg/norm.h, such as nrg_rms_norm_f32, are exceptions to two rules. Their names do not begin
+ * with nrg_norm_, and eps follows the outputs.
  *
  * Statuses. The comment of each function lists the statuses that it may return, except NRG_ERR_UNALLOCATED (below).
  *
@@ -82,43 +95,9 @@ extern "C" {
  * once each with (0, n) to (n - 1, n) and the same specs and args. Shares are disjoint and need no lock.
  *
  * Bits. In the default floating-point environment (nrg/isa.h), results are bit-identical on every path. They do not depend on
- * (ith, nth), alignment, strides or aliasing. */
-
-/* Status of a call. After an error, the call has written nothing. */
-typedef enum nrg_status {
-    NRG_OK = 0,
-
-    /* structs and pointers */
-    NRG_ERR_NULL = 1,        /* spec, args or a required operand is NULL */
-    NRG_ERR_UNALLOCATED = 2, /* an operand is NRG_UNALLOCATED. Every call may return it, and no _check does */
-    NRG_ERR_STRUCT_SIZE = 3, /* the size of a struct is wrong, or a reserved or unknown field is not 0 */
-
-    /* options and numbers */
-    NRG_ERR_ENUM = 4,        /* an enum or a set of bits has an unknown value */
-    NRG_ERR_DTYPE = 5,       /* a known dtype that this operand must not have */
-    NRG_ERR_DIM = 6,         /* a number of elements is 0, or no multiple of another number */
-    NRG_ERR_EPS = 7,         /* eps is negative, infinite or NaN */
-    NRG_ERR_CONSTANT = 8,    /* another number is NaN or out of its range */
-    NRG_ERR_COMBINATION = 9, /* options exclude each other, or an unused field is set */
-
-    /* operands in memory */
-    NRG_ERR_OVERFLOW = 10,  /* an operand has more bytes than a size_t can count, or passes the end of memory */
-    NRG_ERR_STRIDE = 11,    /* a stride is shorter than the data that it steps over */
-    NRG_ERR_ALIGNMENT = 12, /* a pointer or a stride is no multiple of the element size */
-    NRG_ERR_OVERLAP = 13,   /* an output overlaps another operand in a way that the header does not allow */
-    NRG_ERR_WORKSPACE = 14, /* workspace_size is too small, or the previous phase was left out */
-
-    /* contents of operands */
-    NRG_ERR_COUNT = 15,    /* a set has too few elements */
-    NRG_ERR_POSITION = 16, /* a position or an id is outside its table, or out of range */
-
-    /* threads and paths */
-    NRG_ERR_THREAD = 17,         /* not 0 <= ith < nth */
-    NRG_ERR_ISA_UNKNOWN = 18,    /* no path has this name or number */
-    NRG_ERR_ISA_UNSUPPORTED = 19 /* this build lacks the path, or this CPU or its system cannot run it */
-} nrg_status;
-
-/* Rows in up to four dimensions, as in ggml's ne and nb. A plane has `rows` rows of `dim` adjacent elements, a volume has
+ * (ith, nth), alignment, strides or aliasing.
+ *
+ * Rows in up to four dimensions are as in ggml's ne and nb. A plane has `rows` rows of `dim` adjacent elements, a volume has
  * `rows2` planes, and there are `rows3` volumes. Constructors set rows2 and rows3 to 1. Row i of plane j of volume k of a
  * tensor t begins at
  *
@@ -142,6 +121,42 @@ typedef enum nrg_status {
  * may interleave if they share no byte, as slices of one buffer's rows do. Adjacent rows count as one row. So a call may read
  * and write the heads of one buffer [tokens][q, k and v heads][dim] in any order of levels. It must not do so if the buffer
  * has room for more tokens per batch than the call processes. Then the rows are not at equal distances. */
+
+/* Status of a call. After an error, the call has written nothing. */
+typedef enum nrg_status {
+    NRG_OK = 0,
+
+    /* structs and pointers */
+    NRG_ERR_NULL = 1,        /* spec, args or a required operand is NULL */
+    NRG_ERR_UNALLOCATED = 2, /* an operand is NRG_UNALLOCATED. Every call may return it, and no _check does */
+    NRG_ERR_STRUCT_SIZE = 3, /* the size of a struct is wrong, or a reserved or unknown field is not 0 */
+
+    /* options and numbers */
+    NRG_ERR_ENUM = 4,        /* an enum or a set of bits has a value that is unknown, or that this field does not allow */
+    NRG_ERR_DTYPE = 5,       /* the dtype of an operand does not fit the dtype of the call */
+    NRG_ERR_DIM = 6,         /* a number of elements is 0, or no multiple of another number */
+    NRG_ERR_EPS = 7,         /* eps is negative, infinite or NaN */
+    NRG_ERR_CONSTANT = 8,    /* another number is NaN or out of its range */
+    NRG_ERR_COMBINATION = 9, /* options exclude each other, or an unused field is set */
+
+    /* operands in memory */
+    NRG_ERR_OVERFLOW = 10,  /* an operand has more bytes than a size_t can count, or passes the end of memory */
+    NRG_ERR_STRIDE = 11,    /* a stride is shorter than the data that it steps over */
+    NRG_ERR_ALIGNMENT = 12, /* a pointer or a stride is no multiple of the element size */
+    NRG_ERR_OVERLAP = 13,   /* an output overlaps another operand in a way that the header does not allow */
+    NRG_ERR_WORKSPACE = 14, /* workspace_size is too small. nrg_embed_backward: or the workspace holds no order */
+
+    /* contents of operands */
+    NRG_ERR_COUNT = 15,    /* a set has too few elements, or there are too many tables */
+    NRG_ERR_POSITION = 16, /* a position or an id is outside its table, or out of range */
+
+    /* threads and paths */
+    NRG_ERR_THREAD = 17,         /* not 0 <= ith < nth */
+    NRG_ERR_ISA_UNKNOWN = 18,    /* no path has this name or number */
+    NRG_ERR_ISA_UNSUPPORTED = 19 /* this build lacks the path, or this CPU or its system cannot run it */
+} nrg_status;
+
+/* The levels over which an input repeats, as bits. */
 typedef enum nrg_repeat {
     NRG_REPEAT_NONE = 0,
     NRG_REPEAT_ROWS = 1,  /* the same row for all rows of a plane */
@@ -166,14 +181,15 @@ typedef enum nrg_store {
     NRG_STORE_STREAM = 2 /* non-temporal stores, if rows start at multiples of 16 bytes */
 } nrg_store;
 
-/* Validation. Each function that takes ith and nth has a `_check` with the same other parameters. It returns the status that
- * every share of the call returns. It computes and writes nothing. Validate before you start threads, so that all of them take
- * the same branch. Like the call, a `_check` reads positions, ids, slots, counts of elements and marks in a workspace. So
- * these must be in place.
+/* Validation. Each function that takes ith and nth has a `_check` with the same other parameters. It has nth too if the size of
+ * the workspace depends on it. It returns the status that every share of the call returns. It computes and writes nothing.
+ * Validate before you start threads, so that all of them take the same branch. Like the call, a `_check` reads positions, ids,
+ * slots, counts of elements and marks in a workspace. So these must be in place.
  *
  * An operand is NRG_UNALLOCATED while its address is not known yet, as in an engine that plans its memory. A `_check` then
  * validates options, shapes, dtypes and strides. It ignores alignment and overlap of such an operand, and reads no contents of
- * any operand. The call itself returns NRG_ERR_UNALLOCATED. Do not add offsets to this pointer. */
+ * any operand. The call itself returns NRG_ERR_UNALLOCATED. Do not add offsets to this pointer. In C++, cast it for a typed
+ * pointer: (float *)NRG_UNALLOCATED. */
 #define NRG_UNALLOCATED ((void *)UINTPTR_MAX)
 
 /* Returns a sentence that describes a status, in static storage. Never returns NULL.

@@ -1,13 +1,13 @@
 /* nrg/channel_norm.h: normalization of tensors with channels: batch, group, instance and layer norm, and RMSNorm over such sets.
  *
- * A tensor has n samples, c channels and s positions (height times width), as [n, c, s] (NRG_LAYOUT_NCHW) or [n, s, c]
- * (NRG_LAYOUT_NHWC). Its elements fall into sets, and each set has separate statistics:
+ * A tensor has the shape [samples, channels, positions] (NRG_LAYOUT_NCHW) or [samples, positions, channels] (NRG_LAYOUT_NHWC).
+ * The positions are height times width. Its elements fall into sets, and each set has separate statistics:
  *
- *     over                        sets     a set is                           size of a set
- *     NRG_CHANNEL_OVER_BATCH              c        a channel, in all samples          n·s
- *     NRG_CHANNEL_OVER_GROUP, groups = G  n·G      c/G channels of one sample         c/G·s
- *                     G = 1                a sample: layer norm over (c, s)
- *                     G = c                a channel of a sample: instance norm
+ *     over                                sets          a set is                           size of a set
+ *     NRG_CHANNEL_OVER_BATCH              channels      a channel, in all samples          samples·positions
+ *     NRG_CHANNEL_OVER_GROUP, groups = G  samples·G     channels/G channels of a sample    channels/G·positions
+ *                             G = 1                     a sample: layer norm over channels and positions
+ *                             G = channels              a channel of a sample: instance norm
  *
  * For every set with elements x_i, of channel c(i), i = 1 … d (⊙ element-wise):
  *
@@ -69,13 +69,13 @@
  * that contains a segment, nor on the order in which parts are added. But a segment must be inside one part. With L =
  * spec.segment, a segment is:
  *
- *     NRG_CHANNEL_OVER_BATCH              max(1, L/s) samples, counted from the first; where s > L, L positions of one
- *                                         sample
+ *     NRG_CHANNEL_OVER_BATCH                     max(1, L/positions) samples, counted from the first; where positions > L, L
+ *                                                positions of one sample
  *     NRG_CHANNEL_OVER_GROUP, NRG_LAYOUT_NCHW    L elements of the set, in the order of memory
- *     NRG_CHANNEL_OVER_GROUP, NRG_LAYOUT_NHWC    max(1, L/min(c/G, 64)) positions of a sample
+ *     NRG_CHANNEL_OVER_GROUP, NRG_LAYOUT_NHWC    max(1, L/min(channels/G, 64)) positions of a sample
  *
  * Divisions round down, and the last segment of a set may be shorter. Another L gives other bits. Choose an L that fits the
- * parts: 32·49 for a batch of 32 samples per machine with s = 49. The folder examples/ has synchronized batch norm and
+ * parts: 32·49 for a batch of 32 samples per machine with 49 positions. The folder examples/ has synchronized batch norm and
  * tensor-parallel RMSNorm over MPI.
  *
  * SPDX-License-Identifier: MIT */
@@ -96,8 +96,8 @@ typedef enum nrg_channel_over {
 
 /* The order of the elements in memory. */
 typedef enum nrg_layout {
-    NRG_LAYOUT_NCHW = 0, /* [n, c, s]: the positions of a channel are adjacent */
-    NRG_LAYOUT_NHWC = 1  /* [n, s, c]: the channels of a position are adjacent ("channels last") */
+    NRG_LAYOUT_NCHW = 0, /* [samples, channels, positions] */
+    NRG_LAYOUT_NHWC = 1  /* [samples, positions, channels] ("channels last") */
 } nrg_layout;
 
 /* The source of m and σ², as described above. */
@@ -111,8 +111,8 @@ typedef enum nrg_statistics_source {
 /* The computation. Make one with a constructor below, then change fields. */
 typedef struct nrg_channel_norm_spec {
     size_t size;                  /* sizeof(nrg_channel_norm_spec) */
-    size_t channels;              /* c, at least 1 */
-    size_t groups;                /* G, a divisor of c; 1 with NRG_CHANNEL_OVER_BATCH. Default: 1. */
+    size_t channels;              /* at least 1 */
+    size_t groups;                /* G, a divisor of channels; 1 with NRG_CHANNEL_OVER_BATCH. Default: 1. */
     size_t segment;               /* L, from 1 to 4096. Default: 4096. */
     nrg_channel_over over;        /* the sets */
     nrg_layout layout;            /* of x, y, o and the gradients */
@@ -122,10 +122,10 @@ typedef struct nrg_channel_norm_spec {
     int centred;                  /* not 0: subtract the mean. Default: 1. */
     nrg_accuracy accuracy;        /* grade; 16-bit dtypes are always fast */
     nrg_activation activation;    /* g */
-    int cumulative;    /* not 0: momentum is 1/(batches + 1), so that running statistics are the average of all batches */
-    uint32_t reserved; /* 0 */
-    double eps;        /* finite, at least 0; a value below 2^-600 counts as 0 */
-    double momentum;   /* 0 to 1: running = (1 - momentum)·running + momentum·batch. Default: 0.1. */
+    int cumulative;               /* not 0: running statistics are the average of all batches: momentum is 1/(batches + 1) */
+    uint32_t reserved;            /* 0 */
+    double eps;                   /* finite, at least 0; a value below 2^-600 counts as 0 */
+    double momentum;              /* 0 to 1: running = (1 - momentum)·running + momentum·batch. Default: 0.1. */
 } nrg_channel_norm_spec;
 
 /* Statistics of one set, in double. A forward pass writes them. The backward pass and NRG_STATISTICS_GIVEN read them. For the
@@ -138,15 +138,14 @@ typedef struct nrg_channel_statistics {
     double count;          /* d; 0 with NRG_STATISTICS_RUNNING */
 } nrg_channel_statistics;
 
-/* Operands of a channel norm. Make one with nrg_channel_norm_args_init, then change fields. Pointers need only the alignment of
- * their element.
+/* Operands of a channel norm. Make one with nrg_channel_norm_args_init, then change fields.
  *
  * Strides are in bytes; 0 is dense. With NRG_LAYOUT_NCHW, a stride is from one sample to the next, and the elements of a sample
  * are adjacent. With NRG_LAYOUT_NHWC, it is from one position to the next, and samples are `positions` times that apart. So a
  * tensor can be a range of the channels of a larger one.
  *
  * Running statistics have separate inputs and outputs. COMPUTE requires all four pointers or none. It updates in place if input
- * and output are equal. Running statistics require centred sets that are channels: NRG_CHANNEL_OVER_BATCH, or groups = c.
+ * and output are equal. Running statistics require centred sets that are channels: NRG_CHANNEL_OVER_BATCH, or groups = channels.
  *
  * Aliasing: o may be x or y, with the same first byte and the same stride. running_mean may be running_mean_in, and running_var
  * may be running_var_in. Otherwise no output shares a byte with another operand.
@@ -157,18 +156,18 @@ typedef struct nrg_channel_statistics {
  *         running_var  no    no    no              yes */
 typedef struct nrg_channel_norm_args {
     size_t size;                                 /* sizeof(nrg_channel_norm_args) */
-    size_t samples;                              /* n; if 0, the call does nothing */
-    size_t positions;                            /* s, at least 1 */
-    const void *x;                               /* [n, c, s] or [n, s, c] input */
+    size_t samples;                              /* if 0, the call only validates */
+    size_t positions;                            /* at least 1 */
+    const void *x;                               /* [samples, channels, positions] input, or as spec.layout */
     size_t x_stride;                             /* bytes; 0 is dense, for all strides */
     const nrg_channel_statistics *statistics_in; /* [sets] input with GIVEN, otherwise NULL */
-    const float *running_mean_in;                /* [c] input with RUNNING, or with COMPUTE and running_mean; otherwise NULL */
-    const float *running_var_in;                 /* [c] input, as running_mean_in */
-    const void *w;                               /* [c] weight, or NULL: 1; must not be NULL with FOLDED */
-    const void *b;                               /* [c] bias, or NULL: 0 */
+    const float *running_mean_in;                /* [channels] input with RUNNING, or with COMPUTE and running_mean; else NULL */
+    const float *running_var_in;                 /* [channels] input, as running_mean_in */
+    const void *w;                               /* [channels] weight, or NULL: 1; must not be NULL with FOLDED */
+    const void *b;                               /* [channels] bias, or NULL: 0 */
     const void *y;                               /* residual with the shape of x, or NULL: 0 */
     size_t y_stride;
-    uint64_t batches;  /* number of batches already in the running statistics; read if spec.cumulative is not 0 */
+    uint64_t batches;  /* number of batches already in the running statistics; 0 without spec.cumulative */
     nrg_store store;   /* how o is stored; never changes a bit */
     uint32_t reserved; /* 0 */
     void *o;           /* output with the shape of x */
@@ -176,9 +175,10 @@ typedef struct nrg_channel_norm_args {
     float *mean;                        /* [sets] output: m rounded to float, or NULL; NULL with FOLDED */
     float *rstd;                        /* [sets] output: 1/s rounded to float, or NULL; NULL with FOLDED */
     nrg_channel_statistics *statistics; /* [sets] output with COMPUTE and RUNNING, or NULL */
-    float *running_mean;                /* [c] output with COMPUTE, or NULL */
-    float *running_var; /* [c] output with COMPUTE, or NULL. The update uses the unbiased variance, σ²·d/(d-1). Instance norm
-                                           averages both updates over the samples, as PyTorch does */
+    float *running_mean;                /* [channels] output with COMPUTE, or NULL */
+    /* [channels] output with COMPUTE, or NULL. The update uses the unbiased variance, σ²·d/(d-1). Instance norm averages both
+     * updates over the samples, as PyTorch does */
+    float *running_var;
 } nrg_channel_norm_args;
 
 /* Returns the spec of batch norm in training: centred, NCHW.
@@ -218,8 +218,8 @@ static inline nrg_channel_norm_spec nrg_channel_norm_spec_batch_inference(nrg_dt
     return spec;
 }
 
-/* Returns the spec of group norm: centred, NCHW. With groups = 1, it is layer norm over (c, s); with groups = channels, it is
- * instance norm.
+/* Returns the spec of group norm: centred, NCHW. With groups = 1, it is layer norm over channels and positions; with groups =
+ * channels, it is instance norm.
  *
  * Parameters:
  * - dtype, channels, groups, eps: the fields of the same names. */
@@ -264,9 +264,9 @@ static inline nrg_channel_norm_args nrg_channel_norm_args_init(size_t samples, s
  * Parameters:
  * - spec: the computation.
  * - args: operands, described at their fields. Unless samples is 0, x and o must not be NULL.
- * - ith, nth: the call does share ith of nth. With NRG_STATISTICS_COMPUTE, a share is a range of sets, so at most as many threads
- *   as sets have work. With fewer sets than threads, compute statistics in parts (above). With other sources, a share is a range
- *   of planes of s elements (NRG_LAYOUT_NCHW) or of positions (NRG_LAYOUT_NHWC).
+ * - ith, nth: the share. With NRG_STATISTICS_COMPUTE, a share is a range of sets, so at most as many threads as sets have work.
+ *   With fewer sets than threads, compute statistics in parts (above). With other sources, a share is a range of channels of
+ *   samples (NRG_LAYOUT_NCHW) or of positions (NRG_LAYOUT_NHWC).
  *
  * The call uses at most 16 KB of stack in an optimized build.
  *
@@ -289,6 +289,7 @@ static inline nrg_channel_norm_args nrg_channel_norm_args_init(size_t samples, s
  *   - There are two or more groups with NRG_CHANNEL_OVER_BATCH.
  *   - Only some of the four pointers to running statistics are set.
  *   - There are running statistics, and the sets are not centred or are no channels.
+ *   - batches is set without cumulative; or cumulative with COMPUTE, and there are no running statistics.
  *   - An operand is set that spec.source does not use.
  * - NRG_ERR_COUNT: running_var is set, and sets have one element, so that there is no unbiased variance.
  * - NRG_ERR_THREAD: not 0 <= ith < nth. */
@@ -316,7 +317,7 @@ NRG_NODISCARD NRG_API nrg_status nrg_channel_norm_forward_check(const nrg_channe
  *   It validates the other fields and ignores them.
  * - args: the call uses samples, positions, x and x_stride.
  * - sums: [sets][NRG_CHANNEL_NORM_SUMS_WORDS] output. The call overwrites the sets of its share and no others.
- * - ith, nth: the call does share ith of nth. A share is a range of sets.
+ * - ith, nth: the share, a range of sets.
  *
  * Aliasing: sums shares no byte with x.
  *
@@ -356,7 +357,7 @@ NRG_NODISCARD NRG_API nrg_status nrg_channel_norm_sums_add(size_t sets, int64_t 
  * - args: the outputs are statistics, mean, rstd and the running statistics; each may be NULL. The call ignores other operands,
  *   positions and strides.
  * - sums: [sets][NRG_CHANNEL_NORM_SUMS_WORDS] input.
- * - ith, nth: the call does share ith of nth. A share is a range of sets.
+ * - ith, nth: the share, a range of sets.
  *
  * Aliasing: running_mean may be running_mean_in, and running_var may be running_var_in. Otherwise no output shares a byte with
  * another operand.
@@ -387,8 +388,8 @@ NRG_NODISCARD NRG_API nrg_status nrg_channel_norm_statistics_check(const nrg_cha
  * Parameters:
  * - spec: the batch norm, centred; sets are channels.
  * - args: the call reads running_mean_in, running_var_in, w and b. The last two may be NULL.
- * - scale: [c] output.
- * - shift: [c] output.
+ * - scale: [channels] output.
+ * - shift: [channels] output.
  *
  * Aliasing: an output shares no byte with another operand.
  *

@@ -53,7 +53,7 @@
  *
  * Only dw and db with NRG_CHANNEL_OVER_GROUP need the second phase and the workspace, because the samples of a channel are in
  * different sets. For all other gradients, the first phase is enough, without workspace and barrier. Then the second phase does
- * nothing and returns NRG_OK.
+ * nothing and returns NRG_OK. No call detects that a phase was left out.
  *
  * Sums in parts (synchronized batch norm; only NRG_CHANNEL_OVER_BATCH):
  *
@@ -81,17 +81,17 @@ extern "C" {
  *        dx     yes   yes   yes
  *        dy     yes   no    yes */
 typedef struct nrg_channel_norm_backward_args {
-    size_t size;       /* sizeof(nrg_channel_norm_backward_args) */
-    size_t samples;    /* n */
-    size_t positions;  /* s */
-    const void *x;     /* x of the forward pass */
-    size_t x_stride;   /* bytes; 0 is dense, for all strides */
+    size_t size;                              /* sizeof(nrg_channel_norm_backward_args) */
+    size_t samples;                           /* if 0, dw and db become 0, or keep their values with accumulate */
+    size_t positions;                         /* at least 1 */
+    const void *x;                            /* x of the forward pass */
+    size_t x_stride;                          /* bytes; 0 is dense, for all strides */
     const nrg_channel_statistics *statistics; /* [sets] input, as the forward pass wrote it; NULL with mean and rstd. NULL with
                                                  COMPUTE and without them: computed again */
     const float *mean;                        /* [sets] input: statistics as floats, or NULL; NULL if not centred */
     const float *rstd;                        /* [sets] input: 1/s as floats, or NULL */
-    const float *running_mean;                /* [c] input with RUNNING, otherwise NULL */
-    const float *running_var;                 /* [c] input with RUNNING, otherwise NULL */
+    const float *running_mean;                /* [channels] input with RUNNING, otherwise NULL */
+    const float *running_var;                 /* [channels] input with RUNNING, otherwise NULL */
     /* [sets][NRG_CHANNEL_NORM_SUMS_WORDS] input: sums of all parts, or NULL: computed from x. With sums, dw and db are NULL */
     const int64_t *sums;
     const void *w; /* w of the forward pass, or NULL: 1 */
@@ -106,9 +106,9 @@ typedef struct nrg_channel_norm_backward_args {
     size_t dx_stride;
     void *dy; /* output with the shape of x: gradient of y, or NULL */
     size_t dy_stride;
-    float *dw;             /* [c] output: gradient of w, or NULL; also if w is NULL */
-    float *db;             /* [c] output: gradient of b, or NULL; also if b is NULL */
-    void *workspace;       /* aligned to 8 bytes; NULL if nrg_channel_norm_backward_workspace returns 0 bytes */
+    float *dw;             /* [channels] output: gradient of w, or NULL; also if w is NULL */
+    float *db;             /* [channels] output: gradient of b, or NULL; also if b is NULL */
+    void *workspace;       /* aligned to 8 bytes; unused if nrg_channel_norm_backward_workspace computes 0 bytes */
     size_t workspace_size; /* bytes of workspace */
 } nrg_channel_norm_backward_args;
 
@@ -163,8 +163,8 @@ NRG_NODISCARD NRG_API nrg_status nrg_channel_norm_backward_workspace(const nrg_c
  * Parameters:
  * - spec: the spec of the forward pass.
  * - args: operands, described at their fields. Unless samples is 0, x and d_o must not be NULL.
- * - ith, nth: the call does share ith of nth. With NRG_CHANNEL_OVER_BATCH, a share is a range of channels. Otherwise it is a
- *   range of sets, in blocks of samples if dw or db is requested.
+ * - ith, nth: the share. With NRG_CHANNEL_OVER_BATCH, a share is a range of channels. Otherwise it is a range of sets, in blocks
+ *   of samples if dw or db is requested.
  *
  * The call uses at most 16 KB of stack in an optimized build.
  *
@@ -198,7 +198,7 @@ NRG_NODISCARD NRG_API nrg_status nrg_channel_norm_backward_check(const nrg_chann
  *
  * Parameters:
  * - spec, args: those of phase 1.
- * - ith, nth: the call does share ith of nth. A share is a range of channels.
+ * - ith, nth: the share, a range of channels.
  *
  * Aliasing: as the table at nrg_channel_norm_backward_args allows.
  *
@@ -216,8 +216,8 @@ NRG_NODISCARD NRG_API nrg_status nrg_channel_norm_backward_reduce_check(const nr
  * Parameters:
  * - spec: the spec of the forward pass.
  * - args: statistics, in double or as floats, are those of all parts. The call ignores dx, dy, sums and running statistics.
- * - sums: [c][NRG_CHANNEL_NORM_SUMS_WORDS] output.
- * - ith, nth: the call does share ith of nth. A share is a range of channels.
+ * - sums: [channels][NRG_CHANNEL_NORM_SUMS_WORDS] output.
+ * - ith, nth: the share, a range of channels.
  *
  * Aliasing: an output shares no byte with another operand.
  *

@@ -86,8 +86,7 @@ static inline nrg_cross_entropy_args nrg_cross_entropy_args_init(nrg_dtype dtype
  * Parameters:
  * - args: operands and options, described at their fields. Unless rows is 0, x, ids, loss, m and others must not be NULL. The
  *   operands of the backward pass must be NULL.
- * - ith, nth: the call does share ith of nth. A share is a range of rows. Each share validates the ids of all rows before it
- *   writes.
+ * - ith, nth: the share, a range of rows. Each share validates the ids of all rows before it writes.
  *
  * Aliasing: no output shares a byte with another operand.
  *
@@ -118,7 +117,7 @@ NRG_NODISCARD NRG_API nrg_status nrg_cross_entropy_forward_check(const nrg_cross
  * Parameters:
  * - args: operands and options, described at their fields. Unless rows is 0, x, ids, m_in, others_in, d_loss and dx must not be
  *   NULL. The outputs of the forward pass must be NULL.
- * - ith, nth: the call does share ith of nth. A share is a range of rows.
+ * - ith, nth: the share, a range of rows.
  *
  * Aliasing: dx may be x, with the same stride. No other overlap is allowed.
  *

@@ -53,7 +53,7 @@ typedef struct nrg_embed_table {
     size_t rows;            /* rows of the table */
     const void *table;      /* [rows, dim] input of table_dtype; NULL only if rows is 0: no such term */
     size_t table_stride;    /* bytes from one row to the next; 0 is dense */
-    const int32_t *ids;     /* [tokens] input: the row of each token, from 0 to rows - 1; NULL: counted from first_position */
+    const int32_t *ids;     /* [min(period, tokens)] input: rows, from 0 to rows - 1; NULL: counted from first_position */
     size_t period;          /* tokens after which ids or count restart, at least 1. Default: SIZE_MAX. */
     int32_t first_position; /* the row of token 0 without ids; 0 with ids */
     float scale;            /* multiplies the rows; finite. Default: 1. */
@@ -89,8 +89,7 @@ static inline nrg_embed_table nrg_embed_table_counted(size_t rows, const void *t
     return t;
 }
 
-/* Operands of nrg_embed_forward. Make one with nrg_embed_args_init, then change fields. Strides, alignment and hints are as in
- * nrg_norm_args. Inputs may overlap each other.
+/* Operands of nrg_embed_forward. Make one with nrg_embed_args_init, then change fields.
  *
  * Aliasing: o may be x, with the same first byte and the same stride. It shares no byte with a table or with ids.
  *
@@ -139,14 +138,13 @@ static inline nrg_embed_args nrg_embed_args_init(nrg_dtype dtype, size_t rows, s
  *
  * Parameters:
  * - args: operands, described at their fields. Unless rows is 0, o and at least one term must be set.
- * - ith, nth: the call does share ith of nth. A share is a contiguous range of tokens, as in nrg_norm_forward. Each share
- *   validates all ids before it writes.
+ * - ith, nth: the share, a contiguous range of tokens, as in nrg_norm_forward. Each share validates all ids before it writes.
  *
  * Aliasing: as the matrix at nrg_embed_args allows.
  *
  * Returns NRG_OK. On error, returns one of these and writes nothing:
  * - NRG_ERR_NULL: args is NULL. Or rows is not 0, and o is NULL, or x and all tables are. Or table_count is not 0, and tables is
- *   NULL. Or ids are set without a table.
+ *   NULL. Or a table is NULL that has rows or ids.
  * - NRG_ERR_STRUCT_SIZE: the size of args or of a table is wrong, the tables have two sizes, or a reserved or unknown field is
  *   not 0 (nrg/base.h).
  * - NRG_ERR_DIM: dim is 0.
@@ -173,28 +171,30 @@ NRG_NODISCARD NRG_API nrg_status nrg_embed_forward_check(const nrg_embed_args *a
  * Parameters:
  * - spec: any norm of nrg/norm.h without residual, gate or format. Its dim and dtype are those of args, gate is NRG_GATE_NONE,
  *   and residual_mode is NRG_RESIDUAL_BEFORE. It may have an activation, groups, eps modes and weights.
- * - args: the terms. Its o must be NULL. Its store is ignored.
- * - norm: operands of the norm. Its rows are those of args, and x, y and z must be NULL. The output o, w, b, mean and rstd are as
- *   in nrg_norm_forward. If r is not NULL, it becomes the sum as nrg_embed_forward stores it, in r_dtype. It is the r of the
- *   norm's backward pass.
- * - ith, nth: the call does share ith of nth, as in nrg_embed_forward.
+ * - args: the terms. Its o must be NULL, and its store NRG_STORE_AUTO.
+ * - norm_args: operands of the norm. Its rows are those of args, and x, y, z and r_in must be NULL. The output o, w, b, mean,
+ *   rstd and store are as in nrg_norm_forward. If r is not NULL, it becomes the sum as nrg_embed_forward stores it, in r_dtype.
+ *   It is the r of the norm's backward pass.
+ * - ith, nth: the share, as in nrg_embed_forward.
  *
  * The call uses at most 16 KB of stack in an optimized build, like all calls.
  *
- * Aliasing: norm->o or norm->r may be args->x, with the same first byte and the same stride. Otherwise no output shares a byte
- * with another operand.
+ * Aliasing: norm_args->o or norm_args->r may be args->x, with the same first byte and the same stride. Otherwise no output shares
+ * a byte with another operand.
  *
  *               x     o     r
  *         o     yes         no
  *         r     yes   no
  *
  * Returns the statuses of nrg_embed_forward, nrg_norm_forward. On error, writes nothing. Differences:
- * - NRG_ERR_NULL: also if rows is not 0, and norm->o is NULL.
+ * - NRG_ERR_NULL: also if rows is not 0, and norm_args->o is NULL.
+ * - NRG_ERR_DIM: also if spec and args have different dims.
+ * - NRG_ERR_DTYPE: also if spec and args have different dtypes.
  * - NRG_ERR_COMBINATION: also one of these:
- *   - dim, dtype or rows differ between the structs.
- *   - args->o, norm->x, norm->y or norm->z is set.
+ *   - args and norm_args have different rows.
+ *   - args->o, args->store, norm_args->x, y, z or r_in is set.
  *   - The norm has a gate, a format, NRG_RESIDUAL_AFTER, or NRG_WEIGHTS_GROUP with groups.
- *   - norm has several planes or volumes. */
+ *   - norm_args has several planes or volumes. */
 NRG_NODISCARD NRG_API nrg_status nrg_embed_norm_forward(const nrg_norm_spec *spec, const nrg_embed_args *args,
                                                         const nrg_norm_args *norm_args, int ith, int nth);
 
@@ -233,7 +233,7 @@ NRG_NODISCARD NRG_API nrg_status nrg_embed_norm_forward_check(const nrg_norm_spe
 typedef struct nrg_embed_gradient {
     size_t size;            /* sizeof(nrg_embed_gradient) */
     size_t rows;            /* rows of the table; if 0, the call writes nothing */
-    const int32_t *ids;     /* [tokens] input, or NULL; only nrg_embed_backward_order reads the ids */
+    const int32_t *ids;     /* [min(period, tokens)] input, or NULL; only nrg_embed_backward_order reads the ids */
     size_t period;          /* at least 1. Default: SIZE_MAX. */
     int32_t first_position; /* the row of token 0 without ids; 0 with ids */
     float scale;            /* finite. Default: 1. */
@@ -279,7 +279,7 @@ typedef struct nrg_embed_backward_args {
     size_t table_count;               /* at most NRG_EMBED_TABLES */
     nrg_store store;                  /* how gradients are stored; never changes a bit */
     uint32_t reserved;                /* 0 */
-    void *workspace;                  /* aligned to 8 bytes; NULL if no table has ids */
+    void *workspace;                  /* aligned to 8 bytes; unused if no table has ids */
     size_t workspace_size;            /* bytes; nrg_embed_backward_workspace computes the minimum */
 } nrg_embed_backward_args;
 
@@ -326,6 +326,8 @@ NRG_NODISCARD NRG_API nrg_status nrg_embed_backward_workspace(const nrg_embed_ba
  * Parameters:
  * - args: as in nrg_embed_backward. The call does not read d_o, and neither reads nor writes the gradients.
  *
+ * It has no _check. One thread calls it, and it validates all arguments and ids before it writes.
+ *
  * Aliasing: as in nrg_embed_backward.
  *
  * Returns NRG_OK. On error, returns one of these and writes nothing:
@@ -339,15 +341,15 @@ NRG_NODISCARD NRG_API nrg_status nrg_embed_backward_order(const nrg_embed_backwa
  *
  * Parameters:
  * - args: operands, described at their fields. With ids, nrg_embed_backward_order has filled the workspace.
- * - ith, nth: the call does share ith of nth of every table.
+ * - ith, nth: the share, of every table.
  *
  * Aliasing: no gradient shares a byte with another operand or another gradient, nor does the workspace.
  *
  * Returns the statuses of nrg_embed_forward. On error, writes nothing. Differences:
  * - NRG_ERR_NULL: args is NULL, or one of these:
  *   - rows is not 0, and d_o is NULL.
- *   - No d_table is set, and the first gradient has rows.
- *   - ids are set without a d_table, or without a workspace.
+ *   - A d_table is NULL, and its gradient has rows or ids.
+ *   - ids are set without a workspace.
  * - NRG_ERR_OVERFLOW: also if there are more than 2^32 - 2 tokens, or rows of a table with ids.
  * - NRG_ERR_OVERLAP: a gradient or the workspace overlaps another operand, or gradients overlap each other.
  * - NRG_ERR_POSITION: without ids, as in the forward pass.

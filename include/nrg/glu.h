@@ -37,9 +37,8 @@
 extern "C" {
 #endif
 
-/* Points to the data: rows in up to four dimensions (nrg/base.h). Strides are in bytes, from row to row, from plane to plane
- * and from volume to volume; 0 is dense. Make one with a constructor below, then change fields. Set either a and b, or x. The
- * gradients are da and db with a and b, or dx with x. */
+/* Points to the data: rows in up to four dimensions (nrg/base.h). Make one with a constructor below, then change fields. Set
+ * either a and b, or x. The gradients are da and db with a and b, or dx with x. */
 typedef struct nrg_glu_args {
     size_t size;             /* sizeof(nrg_glu_args) */
     size_t rows;             /* rows of a plane. If this or one of the next two is 0, the call only validates */

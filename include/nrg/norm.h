@@ -104,7 +104,7 @@ typedef enum nrg_c_mode {
 typedef struct nrg_norm_spec {
     size_t size;                     /* sizeof(nrg_norm_spec) */
     size_t dim;                      /* elements of a row, at least 1 */
-    size_t groups;                   /* equal parts of a row, each normalized separately. Default: 1 */
+    size_t groups;                   /* equal parts of a row, each normalized separately. Default: 1. */
     nrg_dtype dtype;                 /* of x, z and o */
     nrg_dtype y_dtype;               /* of y: SAME, dtype, or NRG_F32 (a residual stream in f32) */
     nrg_dtype r_dtype;               /* of r, stored or not: SAME, dtype, or NRG_F32 */
@@ -125,21 +125,15 @@ typedef struct nrg_norm_spec {
     uint32_t reserved;               /* 0 */
 } nrg_norm_spec;
 
-/* Points to the data. nrg_norm_args_init sets every field. Pointers need only the alignment of their element. Strides are in
- * bytes, from row to row, from plane to plane and from volume to volume; 0 is dense (nrg/base.h). Row i of plane j of volume k
- * of x begins at
- *
- *     x + i·x_stride[0] + j·x_stride[1] + k·x_stride[2]
- *
- * The layouts of y, z, o and r are analogous. Operands y and z may repeat over each of the three levels (y_repeat, z_repeat).
- * Statistics (mean, rstd) are dense, i fastest.
+/* Points to the data: rows in up to four dimensions (nrg/base.h). nrg_norm_args_init sets every field. Statistics (mean, rstd)
+ * are dense, i fastest.
  *
  * With spec.format, the output is packed, and scales for int8 formats; o must be NULL. The call quantizes o in f32, even if
  * dtype has 16 bits. So the bytes are those of nrg_quantize for an f32 tensor that holds o before its rounding to dtype. A
  * share never splits rows that are packed together. A format requires groups = 1.
  *
- * Aliasing: an output may alias another operand where this table has a yes, with the same first byte, strides and element
- * size. No other output may share a byte with an operand. Inputs may overlap each other.
+ * Aliasing: an output may alias another operand where this table has a yes (nrg/base.h). No other output may share a byte with an
+ * operand.
  *
  *               x     y     z     w     b     o     r     mean  rstd
  *         o     yes   yes   yes   no    no          no    no    no
@@ -147,13 +141,12 @@ typedef struct nrg_norm_spec {
  *      mean     no    no    no    no    no    no    no          no
  *      rstd     no    no    no    no    no    no    no    no
  *
- * The outputs packed and scales share no byte with any operand. Rows of two operands with equal strides may interleave if they
- * share no byte, as slices of one buffer do. For planes, see the rule of nrg/base.h. */
+ * The outputs packed and scales share no byte with any operand. */
 typedef struct nrg_norm_args {
     size_t size;        /* sizeof(nrg_norm_args) */
     size_t rows;        /* rows of a plane. If this or one of the next two is 0, the call only validates */
-    size_t rows2;       /* planes of a volume. Default: 1 */
-    size_t rows3;       /* volumes. Default: 1 */
+    size_t rows2;       /* planes of a volume. Default: 1. */
+    size_t rows3;       /* volumes. Default: 1. */
     const void *x;      /* [rows3, rows2, rows, dim] input */
     size_t x_stride[3]; /* bytes, as all strides below */
     const void *y;      /* as x: residual, or NULL */
@@ -285,8 +278,7 @@ static inline nrg_norm_args nrg_norm_args_init(size_t rows, const void *x, const
  *
  * Returns NRG_OK. On error, returns one of these and writes nothing:
  * - NRG_ERR_NULL: spec or args is NULL; or there are rows, and a required operand is NULL.
- * - NRG_ERR_STRUCT_SIZE: the size of a struct is too small or above 4096; a field of a later version is not 0; or reserved is
- *   not 0.
+ * - NRG_ERR_STRUCT_SIZE: the size of a struct is wrong, or a reserved or unknown field is not 0 (nrg/base.h).
  * - NRG_ERR_DIM: dim or groups is 0, or dim is no multiple of groups. With a format, also as in nrg_quantize.
  * - NRG_ERR_OVERFLOW: an operand has more bytes than a size_t can count, or passes the end of memory.
  * - NRG_ERR_STRIDE: a stride is shorter than a row, or than the data inside its level.
@@ -297,8 +289,9 @@ static inline nrg_norm_args nrg_norm_args_init(size_t rows, const void *x, const
  * - NRG_ERR_EPS: eps is negative, infinite or NaN.
  * - NRG_ERR_CONSTANT: c or weight_offset is NaN, or beyond the largest float.
  * - NRG_ERR_COMBINATION: eps is set with NRG_EPS_NONE, c without NRG_C_GIVEN, or weight_offset without w. Or r is set with
- *   NRG_RESIDUAL_AFTER (o is the sum), or z with NRG_GATE_NONE. Or r_in is set, which only nrg_norm_elements reads. Or packed, scales or rounding is set without a format. Or o is
- *   set, or groups is above 1, with a format. Or scales is set with a format that stores its scales in blocks.
+ *   NRG_RESIDUAL_AFTER (o is the sum), or z with NRG_GATE_NONE. Or r_in is set, which only nrg_norm_elements reads. Or packed,
+ *   scales or rounding is set without a format. Or o is set, or groups is above 1, with a format. Or scales is set with a format
+ *   that stores its scales in blocks.
  * - NRG_ERR_THREAD: not 0 <= ith < nth. */
 NRG_NODISCARD NRG_API nrg_status nrg_norm_forward(const nrg_norm_spec *spec, const nrg_norm_args *args, int ith, int nth);
 

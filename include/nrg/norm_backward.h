@@ -56,7 +56,8 @@
  *
  * The phases may use different nth. Without dw and db, the second phase has no work, and the call needs no workspace. After a
  * first phase on one thread, the second has no work either. It then finds a mark in the workspace and adds nothing, also with
- * accumulate. The folder examples/ has both phases as an OpenMP region and as two tasks of a ggml-like pool.
+ * accumulate. No call detects that a phase was left out. The folder examples/ has both phases as an OpenMP region and as two
+ * tasks of a ggml-like pool.
  *
  * SPDX-License-Identifier: MIT */
 #ifndef NRG_NORM_BACKWARD_H
@@ -68,16 +69,16 @@
 extern "C" {
 #endif
 
-/* Points to the data. nrg_norm_backward_args_init sets every field. Strides, repeats and alignment are those of nrg_norm_args.
- * Outputs dy and dz never repeat: if y or z does, the caller sums dy or dz over its repetitions.
+/* Points to the data: rows in up to four dimensions (nrg/base.h). nrg_norm_backward_args_init sets every field. Outputs dy and dz
+ * never repeat: if y or z does, the caller sums dy or dz over its repetitions.
  *
  * Dtypes: d_o, x, z, dx and dz have spec.dtype; y and dy have y_dtype; r and dr_in have r_dtype. Sums dw and db are always
  * f32.
  *
  * Give either r or x. With r, x and y must be NULL. Without r, the call recomputes r = x + y. Every output may be NULL.
  *
- * Aliasing: an output may alias another operand where this table has a yes, with the same first byte, strides and element
- * size. No other output may share a byte with an operand.
+ * Aliasing: an output may alias another operand where this table has a yes (nrg/base.h). No other output may share a byte with an
+ * operand.
  *
  *               d_o   dr_in   x     y     z     r     dx
  *        dx     yes   yes     yes   no    no    yes
@@ -89,8 +90,8 @@ typedef struct nrg_norm_backward_args {
     size_t size;        /* sizeof(nrg_norm_backward_args) */
     size_t rows;        /* rows of a plane. If this or one of the next two is 0, dw and db become 0, or keep their values with
                            accumulate */
-    size_t rows2;       /* planes of a volume. Default: 1 */
-    size_t rows3;       /* volumes. Default: 1 */
+    size_t rows2;       /* planes of a volume. Default: 1. */
+    size_t rows3;       /* volumes. Default: 1. */
     const void *x;      /* [rows3, rows2, rows, dim] input of the forward pass; NULL with r */
     size_t x_stride[3]; /* bytes, as all strides below */
     const void *y;      /* as x: residual of the forward pass, or NULL; NULL with r, or with NRG_RESIDUAL_AFTER */
@@ -118,7 +119,7 @@ typedef struct nrg_norm_backward_args {
     size_t dz_stride[3];
     float *dw;             /* as w: output, or NULL. Also without w: then it is the gradient of a w of ones */
     float *db;             /* as b: output, or NULL. Also without b */
-    void *workspace;       /* aligned to 8 bytes; NULL without dw and db */
+    void *workspace;       /* aligned to 8 bytes; unused without dw and db */
     size_t workspace_size; /* bytes, at least the result of nrg_norm_backward_workspace */
 } nrg_norm_backward_args;
 

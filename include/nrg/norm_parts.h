@@ -1,7 +1,7 @@
 /* nrg/norm_parts.h: nrg_norm_forward in two calls: first the statistics of rows, then elements from given statistics.
  *
  *     nrg_norm_statistics   x, y, z  ->  r, m and 1/s of every row or group
- *     nrg_norm_elements     x, y, z or r, and m and 1/s, w, b  ->  o
+ *     nrg_norm_elements     x and y, or r; z; m and 1/s; w, b  ->  o
  *
  * Names, formulas, spec, args and sources are those of nrg/norm.h. Use these calls in three cases:
  * - You need the statistics before you compute the elements.
@@ -64,13 +64,12 @@ static inline nrg_row_statistics nrg_row_statistics_init(float mean, float rstd)
  *
  * Parameters:
  * - spec: the norm.
- * - args: the data. The call reads x, y and z and writes r, mean and rstd, as nrg_norm_forward does. With NRG_RESIDUAL_AFTER,
- *   it ignores y and r. Required are x, and z with NRG_GATE_PRE. It ignores w, b and o.
+ * - args: the data. The call reads x, y and z and writes r, mean and rstd, as nrg_norm_forward does. Required are x, and z with
+ *   NRG_GATE_PRE. The call ignores w, b and o; y and r with NRG_RESIDUAL_AFTER; z with NRG_GATE_POST.
  * - statistics: [rows3, rows2, rows, groups] output, dense, i fastest as mean and rstd; or NULL.
  * - ith, nth: the share, a range of rows.
  *
- * Aliasing: r may be x or y, with the same first byte, strides and element size. No other output may share a byte with an
- * operand.
+ * Aliasing: r may be x or y. No other output may share a byte with an operand.
  *
  *               x     y     z     r     mean  rstd
  *         r     yes   yes   no          no    no
@@ -79,7 +78,8 @@ static inline nrg_row_statistics nrg_row_statistics_init(float mean, float rstd)
  *
  * Returns the statuses of nrg_norm_forward. On error, writes nothing. Differences:
  * - NRG_ERR_NULL: spec or args is NULL; or there are rows, and a required operand is NULL.
- * - NRG_ERR_COMBINATION: also if spec has a format. The call does not check operands that it ignores. */
+ * - NRG_ERR_COMBINATION: also if spec has a format, or packed, scales or r_in is set. The call does not check operands that it
+ *   ignores. */
 NRG_NODISCARD NRG_API nrg_status nrg_norm_statistics(const nrg_norm_spec *spec, const nrg_norm_args *args,
                                                      nrg_row_statistics *statistics, int ith, int nth);
 
@@ -91,19 +91,20 @@ NRG_NODISCARD NRG_API nrg_status nrg_norm_statistics_check(const nrg_norm_spec *
  *
  * Parameters:
  * - spec: the norm.
- * - args: the data. r is an input here. With r, the call ignores x and y, and they may be NULL. Without r, x is required.
- *   NRG_RESIDUAL_AFTER requires y, and excludes r. Also required are o, and z with a gate. The call ignores mean and rstd.
+ * - args: the data. With r_in, the call ignores x and y, and they may be NULL. Without r_in, x is required.
+ *   NRG_RESIDUAL_AFTER requires y, and excludes r_in. Also required are o, and z with a gate. The call ignores r, mean and rstd.
  * - statistics: [rows3, rows2, rows, groups] input, dense, i fastest. Must not be NULL unless there are no rows.
  * - ith, nth: the share, a range of rows.
  *
- * Aliasing: o may alias an operand where this table has a yes, with the same first byte, strides and element size.
+ * Aliasing: o may alias an operand where this table has a yes (nrg/base.h).
  *
- *               x     y     z     w     b     r
+ *               x     y     z     w     b     r_in
  *         o     yes   yes   yes   no    no    yes
  *
  * Returns the statuses of nrg_norm_forward. On error, writes nothing. Differences:
  * - NRG_ERR_NULL: spec or args is NULL; or there are rows, and a required operand or statistics is NULL.
- * - NRG_ERR_COMBINATION: also if spec has a format. The call does not check operands that it ignores. */
+ * - NRG_ERR_COMBINATION: also if spec has a format, or packed or scales is set, or r_in with NRG_RESIDUAL_AFTER. The call does
+ *   not check operands that it ignores. */
 NRG_NODISCARD NRG_API nrg_status nrg_norm_elements(const nrg_norm_spec *spec, const nrg_norm_args *args,
                                                    const nrg_row_statistics *statistics, int ith, int nth);
 

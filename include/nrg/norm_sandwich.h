@@ -33,16 +33,16 @@
 extern "C" {
 #endif
 
-/* Points to the data. nrg_norm_sandwich_args_init sets every field. Strides and repeats are those of nrg_norm_args. Statistics
- * are dense, i fastest.
+/* Points to the data: rows in up to four dimensions (nrg/base.h). nrg_norm_sandwich_args_init sets every field. Statistics are
+ * dense, i fastest.
  *
  * Dtypes:
  * - x, o: the dtype of both specs.
- * - y: first.y_dtype. r: first.r_dtype. The call ignores second.y_dtype and second.r_dtype.
+ * - y: first.y_dtype. r: first.r_dtype. The call validates second.y_dtype and second.r_dtype, but does not use them.
  * - w1, b1: first.w_dtype. w2, b2: second.w_dtype.
  *
- * Aliasing: an output may alias another operand where this table has a yes, with the same first byte, strides and element
- * size. No other output may share a byte with an operand.
+ * Aliasing: an output may alias another operand where this table has a yes (nrg/base.h). No other output may share a byte with an
+ * operand.
  *
  *               x     y     w1    b1    w2    b2    r     o     mean1 rstd1 mean2 rstd2
  *         r     yes   yes   no    no    no    no          no    no    no    no    no
@@ -59,8 +59,8 @@ extern "C" {
 typedef struct nrg_norm_sandwich_args {
     size_t size;        /* sizeof(nrg_norm_sandwich_args) */
     size_t rows;        /* rows of a plane. If this or one of the next two is 0, the call only validates */
-    size_t rows2;       /* planes of a volume. Default: 1 */
-    size_t rows3;       /* volumes. Default: 1 */
+    size_t rows2;       /* planes of a volume. Default: 1. */
+    size_t rows3;       /* volumes. Default: 1. */
     const void *x;      /* [rows3, rows2, rows, dim] input of norm1 */
     size_t x_stride[3]; /* bytes, as all strides below */
     const void *y;      /* as x: residual */
@@ -156,13 +156,13 @@ NRG_NODISCARD NRG_API nrg_status nrg_norm_sandwich_forward_check(const nrg_norm_
  * The result is bit-identical to two calls of nrg_norm_backward: (r, d_o, dr_in -> dr), then (x, d_o = dr -> dx). So dr is
  * rounded to dtype before it enters dx, which in f32 is no additional rounding. dy is rounded to y_dtype once.
  *
- * On several threads there are two phases with a barrier of the caller between them, as in nrg/norm_backward.h. */
+ * On several threads there are two phases with a barrier of the caller between them, as in nrg/norm_backward.h. No call detects
+ * that a phase was left out. */
 
 /* Points to the data. nrg_norm_sandwich_backward_args_init sets every field. Dtypes: d_o, x and dx have the dtype of the
  * specs, dy has first.y_dtype, r and dr_in have first.r_dtype. Sums dw and db are f32.
  *
- * Aliasing: an output may alias another operand where this table has a yes, with the same first byte, strides and element
- * size.
+ * Aliasing: an output may alias another operand where this table has a yes (nrg/base.h).
  *
  *               d_o   dr_in   x     r     dx    dy
  *        dx     yes   yes     no    yes         no
@@ -173,8 +173,8 @@ typedef struct nrg_norm_sandwich_backward_args {
     size_t size;        /* sizeof(nrg_norm_sandwich_backward_args) */
     size_t rows;        /* rows of a plane. If this or one of the next two is 0, dw and db become 0, or keep their values with
                            accumulate */
-    size_t rows2;       /* planes of a volume. Default: 1 */
-    size_t rows3;       /* volumes. Default: 1 */
+    size_t rows2;       /* planes of a volume. Default: 1. */
+    size_t rows3;       /* volumes. Default: 1. */
     const void *x;      /* [rows3, rows2, rows, dim] input of the forward pass */
     size_t x_stride[3]; /* bytes, as all strides below */
     const void *w1;     /* [dim] weight of norm1, or NULL */
@@ -199,7 +199,7 @@ typedef struct nrg_norm_sandwich_backward_args {
     float *db1;            /* [dim] output, or NULL */
     float *dw2;            /* [dim] output, or NULL. Also without w2 */
     float *db2;            /* [dim] output, or NULL */
-    void *workspace;       /* aligned to 8 bytes; NULL without dw and db */
+    void *workspace;       /* aligned to 8 bytes; unused without dw and db */
     size_t workspace_size; /* bytes, at least the result of nrg_norm_sandwich_backward_workspace */
 } nrg_norm_sandwich_backward_args;
 

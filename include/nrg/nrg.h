@@ -3,6 +3,9 @@
  * The library allocates no memory, prints nothing, starts no threads and does not change the floating-point environment. All
  * paths are bit-identical in the default environment: round to nearest, with subnormals.
  *
+ * Memory. The caller owns all memory. No call keeps a pointer after it returns. State between calls lies in workspaces: between
+ * the phases of a backward pass, and with `keep` in nrg/rope.h and nrg/qkv.h.
+ *
  * Threads. Calls may run at the same time if no call writes memory that another one reads or writes. The library only reads
  * specs and args, so threads may share them. Its only state is the active path, which nrg_isa_set() changes for the process.
  * Calls that already run finish on their path.

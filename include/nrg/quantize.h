@@ -133,9 +133,8 @@ NRG_API size_t nrg_quant_scales(nrg_quant_format format, size_t dim);
  * - dim: elements of a row. The function returns 0 if blocks store their scales, and dim is no multiple of the block. */
 NRG_API size_t nrg_quant_size(nrg_quant_format format, size_t rows, size_t dim);
 
-/* Points to the data: rows in up to four dimensions (nrg/base.h). Strides are in bytes, from row to row, from plane to plane
- * and from volume to volume; 0 is dense. A row of packed is R rows of x: packed_stride[0] steps over R rows, and `rows` is a
- * multiple of R. Make one with nrg_quantize_args_init, then change fields. */
+/* Points to the data: rows in up to four dimensions (nrg/base.h). A row of packed is R rows of x: packed_stride[0] steps over R
+ * rows, and `rows` is a multiple of R. Make one with nrg_quantize_args_init, then change fields. */
 typedef struct nrg_quantize_args {
     size_t size;             /* sizeof(nrg_quantize_args) */
     size_t rows;             /* rows of a plane, a multiple of R. If this or one of the next two is 0, the call only validates */

@@ -55,8 +55,7 @@
 extern "C" {
 #endif
 
-/* Operands and options of a softmax. Make one with nrg_softmax_args_init, then change fields. Strides are in bytes; 0 is dense.
- */
+/* Operands and options of a softmax. Make one with nrg_softmax_args_init, then change fields. */
 typedef struct nrg_softmax_args {
     size_t size;  /* sizeof(nrg_softmax_args) */
     size_t batch; /* batch, heads, queries, keys: if one is 0, the tensor is empty */
@@ -123,7 +122,7 @@ static inline nrg_softmax_args nrg_softmax_args_init(nrg_dtype dtype, size_t bat
  *
  * Parameters:
  * - args: operands and options, described at their fields. Unless the tensor is empty, x and o must not be NULL.
- * - ith, nth: the call does share ith of nth. A share is a range of the batch · heads · queries rows.
+ * - ith, nth: the share, a range of the batch · heads · queries rows.
  *
  * Aliasing: o may be x, with the same strides. No other overlap is allowed.
  *
@@ -195,7 +194,7 @@ static inline nrg_softmax_state nrg_softmax_state_init(float *m, double *sum, fl
  *   block's first key. Let diagonals point to the entry of that key, as nrg/score_bias.h describes. Set sinks for exactly one
  *   block of a row, whichever it is. The field log must be 0.
  * - state: the state of the rows. Unless the tensor is empty, m, sum and factor must not be NULL.
- * - ith, nth: the call does share ith of nth, as in nrg_softmax_forward.
+ * - ith, nth: the share, as in nrg_softmax_forward.
  *
  * While all t of a row are -infinity, its state is m = -infinity, sum = 0 and factor = 1. A NaN makes m and sum NaN. Bits depend
  * on how the keys are split into blocks, and on nothing else.
@@ -227,12 +226,14 @@ typedef struct nrg_softmax_merge_args {
     const float *m_in;    /* [parts, rows] input: m of each state */
     const double *sum_in; /* [parts, rows] input: sum of each state */
     float *m;             /* [rows] output: the largest m_in */
-    double *sum;   /* [rows] output: the sum of sum_in · e^(base(m_in) - base(m)), in the order of parts; within 1.28 · 2^-24 of
-                           * itself, as sum_in is */
-    float *factor; /* [parts, rows] output, or NULL: those powers, for the sums over each part's keys */
+    /* [rows] output: the sum of sum_in · e^(base(m_in) - base(m)), in the order of parts; within 1.28 · 2^-24 of itself, as
+     * sum_in is */
+    double *sum;
+    float *factor;  /* [parts, rows] output, or NULL: those powers, for the sums over each part's keys */
     float *inverse; /* [rows] output, or NULL: 1/sum, within 1.8 ulp; 0 for rows of -infinity */
-    double *lse;    /* [rows] output, or NULL: log(sum) + base(m), as a function of m and sum within 2^-48 of the larger of itself
-                           * and 1; -infinity for rows of -infinity */
+    /* [rows] output, or NULL: log(sum) + base(m), as a function of m and sum within 2^-48 of the larger of itself and 1;
+     * -infinity for rows of -infinity */
+    double *lse;
 } nrg_softmax_merge_args;
 
 /* Returns args that merge m and sum of each row. For the other results, set factor, inverse or lse.
@@ -259,7 +260,7 @@ static inline nrg_softmax_merge_args nrg_softmax_merge_args_init(size_t parts, s
  *
  * Parameters:
  * - args: operands, described at their fields. The outputs factor, inverse and lse may be NULL.
- * - ith, nth: the call does share ith of nth. A share is a range of rows.
+ * - ith, nth: the share, a range of rows.
  *
  * A NaN in the states of a row makes all its results NaN.
  *
@@ -367,7 +368,7 @@ static inline nrg_softmax_backward_args nrg_softmax_backward_args_init(nrg_dtype
  * Parameters:
  * - args: operands and options, described at their fields. Unless the tensor is empty, o, d_o and dx must not be NULL. With a
  *   cap, x must not be NULL either.
- * - ith, nth: the call does share ith of nth. A share is a range of rows.
+ * - ith, nth: the share, a range of rows.
  *
  * Aliasing: dx may be o, d_o or x, with the same strides. No other overlap is allowed.
  *
