@@ -47,7 +47,6 @@ static uint32_t draw_source(sweep_case *c, uint32_t there, uint64_t *random)
     const unsigned way = sweep_draw(random, 8);
     const size_t sets = sweep_channel_sets(c);
     uint32_t statistics = 0;
-    int is_updated = 0;
     if (way == 0)
         return draw_folded(c, there, random);
     if (way == 1 && c->may_run) {
@@ -61,9 +60,7 @@ static uint32_t draw_source(sweep_case *c, uint32_t there, uint64_t *random)
             statistics = NRG_BIT(NRG_CHANNEL_STATISTICS_STATISTICS);
             sweep_channel_add_parts(c);
         }
-        is_updated = way % 2 && may_update(c);
-        c->channel.cumulative &= is_updated;
-        if (is_updated) {
+        if (way % 2 && may_update(c)) {
             sweep_channel_add_running(c, SWEEP_RUNNING_MEAN, SWEEP_RUNNING_VAR);
             sweep_channel_add_running(c, SWEEP_NEW_MEAN, SWEEP_NEW_VAR);
         }
@@ -83,11 +80,14 @@ static void make(sweep_case *c)
     uint32_t there = sweep_draw(&random, 3) == 0 ? NRG_BIT(NRG_CHANNEL_Y) : 0;
     there |= sweep_draw(&random, 3) ? NRG_BIT(NRG_CHANNEL_W) : 0;
     there |= sweep_draw(&random, 3) ? NRG_BIT(NRG_CHANNEL_B) : 0;
+    const int cumulative = c->channel.cumulative;
+    c->channel.cumulative = 0; /* until there are running statistics */
     there = draw_source(c, there, &random);
     args = nrg_channel_norm_args_init(c->rows, c->positions, NULL, NULL, NULL, NULL);
     sweep_add_call(c, &nrg_call_channel_norm_forward, (void *const[]){&c->channel, &args}, sweep_channel_slots, there, 0);
     if (sweep_draw(&random, 3) == 0)
         sweep_channel_add_before(c, &nrg_call_channel_norm_sums, sweep_channel_sums_slots, 0);
+    c->channel.cumulative = cumulative && c->operands[SWEEP_NEW_MEAN].rows;
     for (int i = SWEEP_FIRST_OUTPUT; i < SWEEP_FIRST_SCRATCH && !c->rows; i++)
         c->operands[i].may_stay = 1; /* of no samples there is nothing to say */
     sweep_lay_out(c, &random);
