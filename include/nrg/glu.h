@@ -148,7 +148,8 @@ static inline nrg_glu_args nrg_glu_args_halves(nrg_activation g, nrg_dtype dtype
  *         o     yes   yes   no
  *
  * Returns NRG_OK. On error, returns one of these and writes nothing:
- * - NRG_ERR_ENUM: activation, dtype, format or rounding has an unknown value, or dtype is NRG_DTYPE_SAME.
+ * - NRG_ERR_ENUM: activation, dtype, format or rounding has an unknown value, or dtype is NRG_DTYPE_SAME. Or format is set in a
+ *   build without the family quantize.
  * - NRG_ERR_THREAD: not 0 <= ith < nth.
  * - NRG_ERR_NULL: args is NULL; or there are rows, and a required operand is NULL.
  * - NRG_ERR_STRUCT_SIZE: args->size is wrong, a field of a later version is not 0 (nrg/base.h), or reserved is not 0.

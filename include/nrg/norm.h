@@ -284,7 +284,8 @@ static inline nrg_norm_args nrg_norm_args_init(size_t rows, const void *x, const
  * - NRG_ERR_STRIDE: a stride is shorter than a row, or than the data inside its level.
  * - NRG_ERR_ALIGNMENT: a pointer or a stride is no multiple of the element size.
  * - NRG_ERR_OVERLAP: an output overlaps another operand in a way that the table does not allow.
- * - NRG_ERR_ENUM: an enum has an unknown value, or y_repeat or z_repeat is above 7.
+ * - NRG_ERR_ENUM: an enum has an unknown value, or y_repeat or z_repeat is above 7. Or format is set in a build without the
+ *   family quantize.
  * - NRG_ERR_DTYPE: y_dtype, r_dtype or w_dtype is neither dtype nor f32.
  * - NRG_ERR_EPS: eps is negative, infinite or NaN.
  * - NRG_ERR_CONSTANT: c or weight_offset is NaN, or beyond the largest float.
