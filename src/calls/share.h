@@ -6,10 +6,12 @@
 
 #include <stddef.h>
 
-/* n·ith/nth without the product, which may not fit. Out of line: inlined in each call it takes 4 KB of the library. */
-size_t nrg_share_of_many(size_t n, int ith, int nth);
-
-/* Returns where share ith of nth of n units begins. One thread divides nothing: two divisions cost as much as a short row. */
-static inline size_t nrg_share(size_t n, int ith, int nth) { return nth != 1 ? nrg_share_of_many(n, ith, nth) : ith ? n : 0; }
+/* Where share ith of nth of n units begins: n·ith/nth without the product, which may not fit. */
+static inline size_t nrg_share(size_t n, int ith, int nth)
+{
+    size_t i = (size_t)ith, count = (size_t)nth;
+    size_t each = n / count, left = n % count;
+    return each * i + (i < left ? i : left);
+}
 
 #endif
