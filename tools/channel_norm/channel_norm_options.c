@@ -259,6 +259,8 @@ static int ask_library(const file_call *call, const channel_request *q)
     nrg_channel_norm_args args = nrg_channel_norm_args_init(0, 1, &any, NULL, NULL, &any);
     spec.source = NRG_STATISTICS_COMPUTE;
     spec.channels = spec.groups;
+    if (spec.cumulative) /* requires running statistics */
+        args.running_mean_in = args.running_var_in = args.running_mean = args.running_var = &any;
     return file_answer(call, nrg_channel_norm_forward(&spec, &args, 0, 1));
 }
 

@@ -190,7 +190,7 @@ static int compute_table(file_call *call, rope_request *q)
 
 static int compute_rotation(file_call *call, rope_request *q)
 {
-    shape s;
+    shape s = {0};
     int status = read_shape(call, q, &s);
     if (status == CLI_DONE)
         status = fit_dims(call, q, &s);
