@@ -9,7 +9,6 @@ docs/howto/adding-a-kernel.md is not counted yet.
 """
 import pathlib
 import re
-import subprocess
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
@@ -91,9 +90,8 @@ def read(path):
 
 
 def pages():
-    listed = subprocess.run(["git", "ls-files", "README.md", "docs/*.md", "include/nrg/*.h"], cwd=ROOT, check=True,
-                            capture_output=True, text=True)
-    return [ROOT / name for name in listed.stdout.split() if name not in LEFT_OUT]
+    found = [ROOT / "README.md", *(ROOT / "docs").rglob("*.md"), *(ROOT / "include/nrg").glob("*.h")]
+    return [path for path in found if path.relative_to(ROOT).as_posix() not in LEFT_OUT]
 
 
 def main():

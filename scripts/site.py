@@ -115,11 +115,9 @@ def scheme(name, other):
 def write_pages(folder):
     site = Site(folder)
     shutil.rmtree(site.pages, ignore_errors=True)
-    tracked = subprocess.run(["git", "ls-files", "docs", "include/nrg", "README.md", "CHANGELOG.md", "CONTRIBUTING.md"], cwd=ROOT,
-                             check=True, capture_output=True, text=True).stdout.split()
-    for name in tracked:
-        if (ROOT / name).exists():
-            site.write(ROOT / name)
+    for path in [*(ROOT / "docs").rglob("*"), *(ROOT / "include/nrg").glob("*.h"), *ROOT.glob("*.md")]:
+        if path.is_file():
+            site.write(path)
     (site.pages / "site.css").write_text(STYLE, encoding="utf-8")
     if site.missing:
         sys.exit("links to what is not there:\n" + "\n".join(site.missing))
