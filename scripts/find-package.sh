@@ -34,7 +34,7 @@ for target in "$@"; do
     quietly "$work/$name.log" cmake --build "$work/$name"
     said=$("$work/$name/consumer")
     [[ $said == "nrg on "* ]] || die "$target: the program says: $said"
-    if [[ $target == nrg::nrg_static ]] && readelf -d "$work/$name/consumer" | grep -q libnrg; then
+    if [[ $target == nrg::nrg_static ]] && readelf -d "$work/$name/consumer" | grep libnrg >/dev/null; then
         die "$target takes the shared library"
     fi
     say "find_package, $target: $said"
@@ -44,7 +44,7 @@ done
 refused() {
     local sentence=$1
     shift
-    if configure_consumer refused "$@" >"$work/refused.log" 2>&1 || ! tr -s ' \n' ' ' <"$work/refused.log" | grep -qF "$sentence"; then
+    if configure_consumer refused "$@" >"$work/refused.log" 2>&1 || ! tr -s ' \n' ' ' <"$work/refused.log" | grep -F "$sentence" >/dev/null; then
         cat "$work/refused.log"
         die "find_package takes $*"
     fi

@@ -105,7 +105,7 @@ operators_for_cl() {
 refused() {
     local name=$1 sentence=$2
     shift 2
-    if ! "$@" >"$work/said" 2>&1 </dev/null && tr -s ' \n' ' ' <"$work/said" | grep -qF "$sentence"; then
+    if ! "$@" >"$work/said" 2>&1 </dev/null && tr -s ' \n' ' ' <"$work/said" | grep -F "$sentence" >/dev/null; then
         say "$name: refused: $sentence"
     else
         failure "$name is not refused in a sentence"

@@ -32,7 +32,7 @@ runs() {
     local said takes="the static library"
     said=$("$wine" "$1" </dev/null | tr -d '\r') || die "$1 fails: $said"
     [[ $said == "nrg on "* ]] || die "$1 says: $said"
-    ! imports "$1" | grep -qxF "$dll" || takes=$dll
+    ! imports "$1" | grep -xF "$dll" >/dev/null || takes=$dll
     [[ $takes == "$2" ]] || die "$1 takes $takes"
     say "$1, with $takes: $said"
 }
