@@ -85,7 +85,7 @@ static void make(sweep_case *c)
 {
     uint64_t random = c->seed;
     sweep_channel_draw(c, sweep_family_channel_norm_backward.ways[c->level], &random);
-    c->channel.cumulative = 0; /* forward passes here have no running statistics to update */
+    c->channel.cumulative = 0;                                     /* forward passes here have no running statistics to update */
     uint32_t there = sweep_draw(&random, 3) == 0 ? OPERAND(Y) : 0; /* read with an activation only */
     there |= sweep_draw(&random, 3) ? OPERAND(W) : 0;
     there |= sweep_draw(&random, 3) ? OPERAND(B) : 0;
