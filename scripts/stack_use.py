@@ -17,21 +17,24 @@ EDGE = re.compile(r'edge: \{ sourcename: "([^"]*)" targetname: "([^"]*)"')
 INDIRECT = "__indirect_call"
 DTYPE = "(f32|f16|bf16)"
 KERNEL = re.compile(rf"nrg_(scalar|avx2|avx512|neon|generic)_\w+_{DTYPE}")
-# Functions that call through a pointer while they hold much themselves, or that call no kernel: all that they can reach.
+# Functions that call through a pointer while they hold much themselves, or that call no kernel: all that they can reach. <1>
+# is what the first group of the caller's name matches.
 REACHES = {"nrg_norm_forward": rf"nrg_[a-z0-9]+_norm_forward_{DTYPE}|calls/norm.c:\w+",
-           "calls/norm.c:run_half": rf"nrg_[a-z0-9]+_norm_forward_{DTYPE}",
+           "calls/norm.c:run_half": rf"nrg_[a-z0-9]+_norm_gated_{DTYPE}",
            "calls/norm.c:forward_f32": rf"nrg_[a-z0-9]+_norm_forward_{DTYPE}|calls/norm.c:\w+",
-           "calls/norm.c:forward": rf"nrg_[a-z0-9]+_norm_(forward|quantized)_{DTYPE}",
+           "calls/norm.c:forward": rf"nrg_[a-z0-9]+_norm_(forward|gated|quantized)_{DTYPE}",
+           r"(avx2|avx512|neon)/norm.c:fast_(\w+)_half": r".*/<1>/norm.c:fast_<2>_b?f16",
+           r"scalar/norm.c:\w+": r".*/scalar/norm.c:(activate|put_quantized)",
            "calls/norm_backward.c:run": rf"nrg_[a-z0-9]+_norm_backward_{DTYPE}",
            "nrg_norm_sandwich_forward": rf"nrg_[a-z0-9]+_norm_sandwich_(quantized_)?{DTYPE}",
            "calls/norm_sandwich.c:run_planes": rf"nrg_[a-z0-9]+_norm_sandwich_(quantized_)?{DTYPE}",
-           "scalar/norm_sandwich.c:norm_sandwich": rf"nrg_scalar_norm_(forward|quantized)_{DTYPE}",
+           "(scalar|generic|avx2|avx512|neon)/norm_sandwich.c:norm_sandwich": rf"nrg_<1>_norm_(forward|gated|quantized)_{DTYPE}",
            "calls/qkv.c:run": rf"nrg_[a-z0-9]+_(qkv|position_table)_{DTYPE}",
            "nrg_qkv_forward": rf"nrg_[a-z0-9]+_(qkv|position_table)_{DTYPE}",
            "nrg_qkv_backward": rf"nrg_[a-z0-9]+_(qkv|position_table)_{DTYPE}",
            "nrg_norm_rope_forward": rf"nrg_[a-z0-9]+_norm_rope_{DTYPE}",
            "nrg_norm_rope_backward": rf"nrg_[a-z0-9]+_rope_{DTYPE}",
-           "scalar/norm_rope.c:norm_rope": rf"nrg_scalar_(norm_forward|rope)_{DTYPE}",
+           "scalar/norm_rope.c:norm_rope": rf"nrg_scalar_(norm_forward|norm_gated|rope)_{DTYPE}",
            "nrg_check_options": r".*operands/\w+\.c:(measure|find)\w*"}
 
 
@@ -52,8 +55,14 @@ def main():
         sys.exit("no kernel found: was this built by gcc with -fcallgraph-info=su?")
     calls[INDIRECT] = kernels
     for name, pattern in REACHES.items():
-        for caller in (c for c in calls if (c == name or c.endswith("/" + name)) and INDIRECT in calls[c]):
-            reached = {kernel for kernel in frames if re.fullmatch(pattern, kernel)}
+        for caller in (c for c in calls if INDIRECT in calls[c]):
+            found = re.fullmatch(rf"(?:.*/)?{name}", caller)
+            if not found:
+                continue
+            own = pattern
+            for i, group in enumerate(found.groups(), 1):
+                own = own.replace(f"<{i}>", group)
+            reached = {kernel for kernel in frames if re.fullmatch(own, kernel)}
             if not reached:
                 sys.exit(f"{caller}: nothing is named as what it calls")
             calls[caller].remove(INDIRECT)

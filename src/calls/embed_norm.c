@@ -92,7 +92,8 @@ nrg_status nrg_embed_norm_forward(const nrg_norm_spec *spec, const nrg_embed_arg
 
     const unsigned path = nrg_active_path();
     nrg_embed_kernel *const sum = NRG_KERNEL_ON(path, embed, dtype);
-    nrg_norm_forward_kernel *const normalize = NRG_KERNEL_ON(path, norm_forward, dtype);
+    nrg_norm_forward_kernel *const normalize =
+        nrg_norm_is_gated(&norm) ? NRG_KERNEL_ON(path, norm_gated, dtype) : NRG_KERNEL_ON(path, norm_forward, dtype);
     const size_t end = nrg_share(rows, ith + 1, nth), turn = turn_rows(embed.dim * nrg_dtype_size(dtype));
     embed.prefetch_end = end;
     for (size_t row = nrg_share(rows, ith, nth); row < end; row = embed.row_end) {

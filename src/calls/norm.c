@@ -313,18 +313,24 @@ static void run_planes(nrg_norm_forward_kernel *norm, nrg_norm_job *job, nrg_nor
     }
 }
 
-/* The kernels of bytes, NULL where a format cannot be asked for: nrg_norm_forward alone names them, so that a program with
- * nothing but the shortcuts below is linked without them, 100 KB less on x86. */
-typedef nrg_norm_forward_kernel *const kernels_of_paths[3];
-#ifdef NRG_NO_QUANTIZE
-#define BYTES_KERNELS NULL
-#else
-#define BYTES_KERNELS nrg_norm_quantized_kernels
+/* The tables of the kernels that a function may need, by dtype. A program is linked with those of the functions it calls. */
+typedef struct norm_kernels {
+    nrg_norm_forward_kernel *const *plain[3], *const *gated[3], *const *bytes[3];
+} norm_kernels;
+
+static const norm_kernels all_kernels = {.plain = {NRG_TABLES_OF(norm_forward)},
+#ifndef NRG_NO_QUANTIZE
+                                         .bytes = {NRG_TABLES_OF(norm_quantized)},
 #endif
+                                         .gated = {NRG_TABLES_OF(norm_gated)}};
+/* of parts of a pass, which are never plain */
+static const norm_kernels part_kernels = {.gated = {NRG_TABLES_OF(norm_gated)}};
+/* of the shortcuts below, which have no gate and no format: a program of nrg_rms_norm_f32 takes 260 KB on x86, and 572 with all
+ * of them */
+static const norm_kernels f32_kernels = {.plain = {nrg_norm_forward_f32_kernels}};
 
 static __attribute__((noinline)) nrg_status forward(enum nrg_norm_part part, const nrg_norm_spec *spec, const nrg_norm_args *args,
-                                                    nrg_row_statistics *statistics, const kernels_of_paths *bytes, int ith,
-                                                    int nth)
+                                                    nrg_row_statistics *statistics, const norm_kernels *kernels, int ith, int nth)
 {
     nrg_norm_job job;
     nrg_norm_quant quant;
@@ -333,8 +339,10 @@ static __attribute__((noinline)) nrg_status forward(enum nrg_norm_part part, con
     const nrg_status status = make_job(&job, &quant, &planes, &dtype, part, spec, args, statistics, ith, nth);
     if (status != NRG_OK || job.row_begin == job.row_end)
         return status;
-    nrg_norm_forward_kernel *const norm =
-        job.quant && bytes ? bytes[nrg_active_path()][dtype - NRG_F32] : NRG_ACTIVE_KERNEL(norm_forward, dtype);
+    nrg_norm_forward_kernel *const *const *const tables = job.quant && kernels->bytes[0] ? kernels->bytes
+                                                          : nrg_norm_is_gated(&job)      ? kernels->gated
+                                                                                         : kernels->plain;
+    nrg_norm_forward_kernel *const norm = tables[dtype - NRG_F32][nrg_active_path()];
     if (planes_are_one(&planes))
         norm(&job);
     else
@@ -357,27 +365,27 @@ static __attribute__((noinline)) int plain_job(nrg_norm_job *job, const nrg_norm
 }
 
 static inline __attribute__((always_inline)) nrg_status whole(const nrg_norm_spec *spec, const nrg_norm_args *args,
-                                                              const kernels_of_paths *bytes, int ith, int nth)
+                                                              const norm_kernels *kernels, int ith, int nth)
 {
     nrg_norm_job job;
     if (!(spec && args && (ith >= 0) & (ith < nth) && has_plain_options(spec, args) && args->o))
-        return forward(NRG_NORM_WHOLE, spec, args, NULL, bytes, ith, nth);
+        return forward(NRG_NORM_WHOLE, spec, args, NULL, kernels, ith, nth);
     if (is_usual(spec, args)) {
         /* nobody is given its address: it stays in registers */
         norm_call call = plain_call(spec, args);
         if (!dense_lies_well(&call, spec->dim * (spec->dtype == NRG_F32 ? 4 : 2)))
-            return forward(NRG_NORM_WHOLE, spec, args, NULL, bytes, ith, nth);
+            return forward(NRG_NORM_WHOLE, spec, args, NULL, kernels, ith, nth);
         fill_job(&job, &call, ith, nth, 1);
     } else if (!plain_job(&job, spec, args, ith, nth))
-        return forward(NRG_NORM_WHOLE, spec, args, NULL, bytes, ith, nth);
+        return forward(NRG_NORM_WHOLE, spec, args, NULL, kernels, ith, nth);
     if (job.row_begin != job.row_end)
-        NRG_ACTIVE_KERNEL(norm_forward, spec->dtype)(&job);
+        kernels->plain[spec->dtype - NRG_F32][nrg_active_path()](&job);
     return NRG_OK;
 }
 
 nrg_status nrg_norm_forward(const nrg_norm_spec *spec, const nrg_norm_args *args, int ith, int nth)
 {
-    return whole(spec, args, BYTES_KERNELS, ith, nth);
+    return whole(spec, args, &all_kernels, ith, nth);
 }
 
 /* A half of a pass where rows have nothing but w and b beside them: whether it is plainly sound, and then it is done. In a frame
@@ -409,7 +417,7 @@ static __attribute__((noinline)) int run_half(enum nrg_norm_part part, const nrg
     if (part == NRG_NORM_SUMS)
         job.o = NULL;
     if (job.row_begin != job.row_end)
-        NRG_ACTIVE_KERNEL(norm_forward, s->dtype)(&job);
+        part_kernels.gated[s->dtype - NRG_F32][nrg_active_path()](&job);
     return 1;
 }
 
@@ -433,7 +441,7 @@ nrg_status nrg_norm_statistics(const nrg_norm_spec *spec, const nrg_norm_args *a
 {
     return run_half(NRG_NORM_SUMS, spec, args, statistics, ith, nth)
                ? NRG_OK
-               : forward(NRG_NORM_SUMS, spec, args, statistics, NULL, ith, nth);
+               : forward(NRG_NORM_SUMS, spec, args, statistics, &part_kernels, ith, nth);
 }
 
 nrg_status nrg_norm_statistics_check(const nrg_norm_spec *spec, const nrg_norm_args *args, nrg_row_statistics *statistics)
@@ -456,7 +464,7 @@ nrg_status nrg_norm_elements(const nrg_norm_spec *spec, const nrg_norm_args *arg
 {
     return run_half(NRG_NORM_APPLY, spec, args, given(statistics), ith, nth)
                ? NRG_OK
-               : forward(NRG_NORM_APPLY, spec, args, given(statistics), NULL, ith, nth);
+               : forward(NRG_NORM_APPLY, spec, args, given(statistics), &part_kernels, ith, nth);
 }
 
 nrg_status nrg_norm_elements_check(const nrg_norm_spec *spec, const nrg_norm_args *args, const nrg_row_statistics *statistics)
@@ -472,7 +480,7 @@ static __attribute__((noinline)) nrg_status forward_f32(nrg_norm_spec spec, size
     args.y = y;
     args.b = b;
     args.r = r;
-    return whole(&spec, &args, NULL, 0, 1);
+    return whole(&spec, &args, &f32_kernels, 0, 1);
 }
 
 nrg_status nrg_rms_norm_f32(size_t rows, size_t dim, const float *x, const float *w, float *o, double eps)

@@ -56,7 +56,8 @@ typedef struct nrg_norm_quant {
     nrg_quant_rounding rounding;
 } nrg_norm_quant;
 
-/* A share of rows for norm_forward. Everything in it has been checked; strides are the real ones, in bytes.
+/* A share of rows for norm_forward, norm_gated or norm_quantized. Everything in it has been checked; strides are the real ones,
+ * in bytes.
  *
  * With groups > 1 a row of the job is one group of a row of the tensor: row n is group n mod groups of row n / groups. */
 typedef struct nrg_norm_job {
@@ -64,7 +65,7 @@ typedef struct nrg_norm_job {
     const char *z;               /* NULL without a gate */
     const char *w, *b;           /* NULL where absent */
     char *o, *r;                 /* r: NULL where not asked for */
-    const nrg_norm_quant *quant; /* of norm_quantized, which has no o; norm_forward does not look at it */
+    const nrg_norm_quant *quant; /* of norm_quantized, which has no o; the others do not look at it */
     float *mean, *rstd;
     nrg_row_statistics *statistics; /* output of NRG_NORM_SUMS, or NULL; input of NRG_NORM_APPLY; else NULL */
     size_t x_stride, y_stride, z_stride, o_stride, r_stride;
@@ -80,6 +81,13 @@ typedef struct nrg_norm_job {
     int o_f32;               /* o is f32 beside a 16-bit x; without a gate */
     nrg_norm_formula formula;
 } nrg_norm_job;
+
+/* Whether a job is for norm_gated, and not for norm_forward. */
+static inline int nrg_norm_is_gated(const nrg_norm_job *job)
+{
+    return ((unsigned)job->gate | (unsigned)job->activation | (unsigned)job->part | (unsigned)job->from_r |
+            (unsigned)job->o_f32) != 0;
+}
 
 /* A norm whose output, with a residual added, is normalized again: rows of the tensors, whose groups are each norm's own. What
  * the first one writes the second one reads; bytes it makes in norm_sandwich_quantized, which has a second.quant. */

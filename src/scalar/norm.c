@@ -17,8 +17,10 @@ typedef struct norm_row {
     const nrg_norm_job *job;
     nrg_dtype dtype, y_dtype, r_dtype, w_dtype, o_dtype;
     const char *x, *y, *z, *w, *b;
-    const char *r;               /* where r has been stored, which may be x's or y's place; NULL: nowhere */
-    struct quantized *quantized; /* NULL: o is a row of floats */
+    const char *r; /* where r has been stored, which may be x's or y's place; NULL: nowhere */
+    /* by pointers that only the kernels name which need them: a program of plain norms is linked without these functions */
+    float (*activate)(nrg_activation, float); /* NULL: neither a gate nor an activation */
+    struct quantized *quantized;              /* NULL: o is a row of floats */
 } norm_row;
 
 /* Element i of r = x + y, rounded to r's dtype. */
@@ -32,7 +34,7 @@ static float residual(const norm_row *row, size_t i)
     return rounded_to(x + load(row->y, i, row->y_dtype), row->r_dtype);
 }
 
-static float gate(const norm_row *row, size_t i) { return activate(row->job->activation, load(row->z, i, row->dtype)); }
+static float gate(const norm_row *row, size_t i) { return row->activate(row->job->activation, load(row->z, i, row->dtype)); }
 
 /* Element i of p, what is normalized. */
 static float input(const norm_row *row, size_t i)
@@ -134,6 +136,7 @@ static float fallback_element(const norm_row *row, size_t i, float p, double pil
 enum { QUANTIZED_PART = 256 };
 
 typedef struct quantized {
+    void (*put)(struct quantized *, size_t i, size_t dim, float out);
     nrg_quant_row to;
     float part[QUANTIZED_PART], amax;
     int finding;
@@ -160,13 +163,13 @@ static void finish(const norm_row *row, char *o, size_t i, float out)
         out += load(row->b, i, row->w_dtype);
     if (job->gate == NRG_GATE_POST)
         out *= gate(row, i);
-    if (job->gate == NRG_GATE_NONE)
-        out = activate(job->activation, out);
+    if (row->activate && job->gate == NRG_GATE_NONE)
+        out = row->activate(job->activation, out);
     if (job->after)
         out += load(row->y, i, row->y_dtype);
 #ifndef NRG_NO_QUANTIZE
     if (row->quantized) {
-        put_quantized(row->quantized, i, job->dim, out);
+        row->quantized->put(row->quantized, i, job->dim, out);
         return;
     }
 #endif
@@ -269,10 +272,10 @@ static int is_to_be_applied_again(const struct quantized *q) { return q != NULL;
 
 static float fast_input(const void *row, size_t i) { return input(row, i); }
 
-static void norm_rows(const nrg_norm_job *job, nrg_dtype dtype, struct quantized *to)
+static void norm_rows(const nrg_norm_job *job, nrg_dtype dtype, float (*activation)(nrg_activation, float), struct quantized *to)
 {
     const size_t groups = job->groups, dim = job->dim;
-    norm_row row = {.job = job, .dtype = dtype, .quantized = to};
+    norm_row row = {.job = job, .dtype = dtype, .activate = activation, .quantized = to};
     row.y_dtype = job->y_f32 ? NRG_F32 : dtype;
     row.r_dtype = job->r_f32 ? NRG_F32 : dtype;
     row.w_dtype = job->w_f32 ? NRG_F32 : dtype;
@@ -329,15 +332,19 @@ static void norm_rows(const nrg_norm_job *job, nrg_dtype dtype, struct quantized
     }
 }
 
-static void norm_forward(const nrg_norm_job *job, nrg_dtype dtype) { norm_rows(job, dtype, NULL); }
+static void norm_forward(const nrg_norm_job *job, nrg_dtype dtype) { norm_rows(job, dtype, NULL, NULL); }
 
 SCALAR_KERNELS(norm_forward, norm, norm_forward)
+
+static void norm_gated(const nrg_norm_job *job, nrg_dtype dtype) { norm_rows(job, dtype, activate, NULL); }
+
+SCALAR_KERNELS(norm_gated, norm, norm_gated)
 
 #ifndef NRG_NO_QUANTIZE
 static void norm_quantized(const nrg_norm_job *job, nrg_dtype dtype)
 {
-    quantized q;
-    norm_rows(job, dtype, &q);
+    quantized q = {.put = put_quantized};
+    norm_rows(job, dtype, activate, &q);
 }
 
 SCALAR_KERNELS(norm_quantized, norm, norm_quantized)

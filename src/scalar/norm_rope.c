@@ -5,7 +5,9 @@
 #include "../job/rope.h"
 #include "kernels.h"
 
-static void norm_rope(const nrg_norm_rope_job *job, void (*norm)(const nrg_norm_job *), void (*rope)(const nrg_rope_job *))
+/* norm and gated: of rows without an activation, and with one. */
+static void norm_rope(const nrg_norm_rope_job *job, void (*norm)(const nrg_norm_job *), void (*gated)(const nrg_norm_job *),
+                      void (*rope)(const nrg_rope_job *))
 {
     for (size_t row = job->rope.begin; row < job->rope.end; row++) {
         nrg_norm_job n = job->norm;
@@ -17,7 +19,10 @@ static void norm_rope(const nrg_norm_rope_job *job, void (*norm)(const nrg_norm_
         n.rstd = n.rstd ? n.rstd + row * n.groups : NULL;
         n.row_begin = 0;
         n.row_end = n.groups;
-        norm(&n);
+        if (nrg_norm_is_gated(&n))
+            gated(&n);
+        else
+            norm(&n);
         /* where the norm has left it */
         r.x = r.o;
         r.x_token_stride = r.o_token_stride;
@@ -28,6 +33,9 @@ static void norm_rope(const nrg_norm_rope_job *job, void (*norm)(const nrg_norm_
     }
 }
 
-SCALAR_KERNEL(norm_rope, f32, norm_rope, norm_rope(job, nrg_scalar_norm_forward_f32, nrg_scalar_rope_f32))
-SCALAR_KERNEL(norm_rope, f16, norm_rope, norm_rope(job, nrg_scalar_norm_forward_f16, nrg_scalar_rope_f16))
-SCALAR_KERNEL(norm_rope, bf16, norm_rope, norm_rope(job, nrg_scalar_norm_forward_bf16, nrg_scalar_rope_bf16))
+SCALAR_KERNEL(norm_rope, f32, norm_rope,
+              norm_rope(job, nrg_scalar_norm_forward_f32, nrg_scalar_norm_gated_f32, nrg_scalar_rope_f32))
+SCALAR_KERNEL(norm_rope, f16, norm_rope,
+              norm_rope(job, nrg_scalar_norm_forward_f16, nrg_scalar_norm_gated_f16, nrg_scalar_rope_f16))
+SCALAR_KERNEL(norm_rope, bf16, norm_rope,
+              norm_rope(job, nrg_scalar_norm_forward_bf16, nrg_scalar_norm_gated_bf16, nrg_scalar_rope_bf16))

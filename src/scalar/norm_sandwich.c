@@ -4,10 +4,12 @@
 #include "../job/norm.h"
 #include "kernels.h"
 
-/* norm2: norm, or what makes bytes of its rows. */
-static void norm_sandwich(const nrg_norm_sandwich_job *job, void (*norm)(const nrg_norm_job *),
-                          void (*norm2)(const nrg_norm_job *))
+/* By the norms of a dtype. bytes: the second norm's, NULL where it stores rows as the first one does. */
+static void norm_sandwich(const nrg_norm_sandwich_job *job, nrg_norm_forward_kernel *plain, nrg_norm_forward_kernel *gated,
+                          nrg_norm_forward_kernel *bytes)
 {
+    nrg_norm_forward_kernel *const norm = nrg_norm_is_gated(&job->first) ? gated : plain;
+    nrg_norm_forward_kernel *const norm2 = bytes ? bytes : nrg_norm_is_gated(&job->second) ? gated : plain;
     for (size_t row = job->row_begin; row < job->row_end; row++) {
         nrg_norm_job first = job->first, second = job->second;
         first.row_begin = row * first.groups;
@@ -19,15 +21,16 @@ static void norm_sandwich(const nrg_norm_sandwich_job *job, void (*norm)(const n
     }
 }
 
-SCALAR_KERNEL(norm_sandwich, f32, norm_sandwich, norm_sandwich(job, nrg_scalar_norm_forward_f32, nrg_scalar_norm_forward_f32))
-SCALAR_KERNEL(norm_sandwich, f16, norm_sandwich, norm_sandwich(job, nrg_scalar_norm_forward_f16, nrg_scalar_norm_forward_f16))
-SCALAR_KERNEL(norm_sandwich, bf16, norm_sandwich, norm_sandwich(job, nrg_scalar_norm_forward_bf16, nrg_scalar_norm_forward_bf16))
+SCALAR_KERNEL(norm_sandwich, f32, norm_sandwich, norm_sandwich(job, nrg_scalar_norm_forward_f32, nrg_scalar_norm_gated_f32, NULL))
+SCALAR_KERNEL(norm_sandwich, f16, norm_sandwich, norm_sandwich(job, nrg_scalar_norm_forward_f16, nrg_scalar_norm_gated_f16, NULL))
+SCALAR_KERNEL(norm_sandwich, bf16, norm_sandwich,
+              norm_sandwich(job, nrg_scalar_norm_forward_bf16, nrg_scalar_norm_gated_bf16, NULL))
 
 #ifndef NRG_NO_QUANTIZE
 SCALAR_KERNEL(norm_sandwich_quantized, f32, norm_sandwich,
-              norm_sandwich(job, nrg_scalar_norm_forward_f32, nrg_scalar_norm_quantized_f32))
+              norm_sandwich(job, nrg_scalar_norm_forward_f32, nrg_scalar_norm_gated_f32, nrg_scalar_norm_quantized_f32))
 SCALAR_KERNEL(norm_sandwich_quantized, f16, norm_sandwich,
-              norm_sandwich(job, nrg_scalar_norm_forward_f16, nrg_scalar_norm_quantized_f16))
+              norm_sandwich(job, nrg_scalar_norm_forward_f16, nrg_scalar_norm_gated_f16, nrg_scalar_norm_quantized_f16))
 SCALAR_KERNEL(norm_sandwich_quantized, bf16, norm_sandwich,
-              norm_sandwich(job, nrg_scalar_norm_forward_bf16, nrg_scalar_norm_quantized_bf16))
+              norm_sandwich(job, nrg_scalar_norm_forward_bf16, nrg_scalar_norm_gated_bf16, nrg_scalar_norm_quantized_bf16))
 #endif

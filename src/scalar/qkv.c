@@ -59,7 +59,10 @@ static void turn(const nrg_qkv_job *job, size_t token)
         norm.o = rope.o;
         norm.row_begin = 0;
         norm.row_end = norm.groups;
-        nrg_scalar_norm_forward_f32(&norm);
+        if (nrg_norm_is_gated(&norm))
+            nrg_scalar_norm_gated_f32(&norm);
+        else
+            nrg_scalar_norm_forward_f32(&norm);
     }
     nrg_scalar_rope_f32(&rope);
 }

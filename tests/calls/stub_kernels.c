@@ -33,11 +33,11 @@ static void leave(const char *op, const void *job)
         leave(#op, j);                                                                                                           \
         note(#op, column);                                                                                                       \
     }
-#define NRG_KERNEL(family, op, job) STUB(op, job, 0) STUB(op, job, 1) STUB(op, job, 2)
-#include "../../src/kernels.def"
-#undef NRG_KERNEL
-
-#define ROW_OF_PATH(path, isa, op) {stub_##op##_0, stub_##op##_1, stub_##op##_2},
-#define NRG_KERNEL(family, op, job) nrg_##op##_kernel *const nrg_##op##_kernels[NRG_PATHS][3] = {NRG_EACH_PATH(ROW_OF_PATH, op)};
+#define ENTRY(path, isa, op, column) stub_##op##_##column,
+#define TABLE(op, dtype, column)                                                                                                 \
+    nrg_##op##_kernel *const nrg_##op##_##dtype##_kernels[NRG_PATHS] = {NRG_EACH_PATH(ENTRY, op, column)};
+#define STUBS(op, job) STUB(op, job, 0) STUB(op, job, 1) STUB(op, job, 2) TABLE(op, f32, 0) TABLE(op, f16, 1) TABLE(op, bf16, 2)
+#define NRG_KERNEL(family, op, job) STUBS(op, job)
+#define NRG_SUBKERNEL(op, name, job) STUBS(name, job)
 #include "../../src/kernels.def"
 #undef NRG_KERNEL

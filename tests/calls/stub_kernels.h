@@ -10,7 +10,7 @@
 typedef struct stub_calls {
     size_t count;
     const char *op; /* of the last call, as kernels.def names it */
-    int column;     /* its dtype's, in the table */
+    int column;     /* its dtype's: 0 to 2 */
 } stub_calls;
 
 extern stub_calls stub;

@@ -191,7 +191,7 @@ START_TEST(forced_paths)
 }
 END_TEST
 
-/* The row of a path: what a call goes through once the path is set. */
+/* The entry of a path: what a call goes through once the path is set. */
 START_TEST(rows_of_paths)
 {
 #define ROW_OF(path, isa, unused)                                                                                                \
@@ -239,16 +239,21 @@ START_TEST(full_tables)
     enum {
         OPS = 0
 #define NRG_KERNEL(family, op, job) +1
+#define NRG_SUBKERNEL(op, name, job) +1
 #include "kernels.def"
 #undef NRG_KERNEL
     };
     any_kernel *all[OPS * NRG_PATHS * 3];
     size_t count = 0;
-#define NRG_KERNEL(family, op, job)                                                                                              \
-    for (size_t i = 0; i < sizeof nrg_##op##_kernels / sizeof(any_kernel *); i++)                                                \
-        all[count++] = (any_kernel *)nrg_##op##_kernels[i / 3][i % 3];
+#define TAKE(op)                                                                                                                 \
+    for (int dtype = NRG_F32; dtype <= NRG_BF16; dtype++)                                                                        \
+        for (size_t path = 0; path < NRG_PATHS; path++)                                                                          \
+            all[count++] = (any_kernel *)NRG_KERNEL_ON(path, op, dtype);
+#define NRG_KERNEL(family, op, job) TAKE(op)
+#define NRG_SUBKERNEL(op, name, job) TAKE(name)
 #include "kernels.def"
 #undef NRG_KERNEL
+#undef TAKE
     ck_assert_uint_eq(count, OPS * NRG_PATHS * 3);
     for (size_t i = 0; i < count; i++) {
         ck_assert(all[i] != NULL);

@@ -25,19 +25,12 @@
 #include "norm_gated.h"
 #include "norm_quantized.h"
 
-static __attribute__((noinline)) void norm_forward_any(const nrg_norm_job *job, nrg_dtype D)
+/* Jobs without a gate. They name no loop of gated ones, which a program of them is linked without. */
+NRG_INLINE void norm_forward_any_of(const nrg_norm_job *job, nrg_dtype D)
 {
-    const norm_options opt = options_of(job, D);
-    if (NRG_RARELY(((unsigned)job->part | (unsigned)job->from_r | (unsigned)job->o_f32) != 0))
-        gated_rows(job, &opt, D, job->row_begin, job->row_end, NULL);
-    else if (job->gate != NRG_GATE_NONE || job->activation != NRG_ACT_IDENTITY) {
-        if (flat_serves(job, &opt, D))
-            gated_short(job, &opt, D, 1);
-        else if (gated_short_serves(job, &opt))
-            gated_short(job, &opt, D, 0);
-        else
-            gated_rows(job, &opt, D, job->row_begin, job->row_end, NULL);
-    } else if (fast_short_serves(job, &opt, D)) {
+    norm_options opt = options_of(job, D);
+    opt.half = half_loops(D);
+    if (fast_short_serves(job, &opt, D)) {
         if (whole_serves(job, &opt, D))
             whole_rows(job, &opt);
         else if (opt.how & NORM_FIRST)
@@ -63,6 +56,8 @@ static __attribute__((noinline)) void norm_forward_any(const nrg_norm_job *job, 
         v_nt_fence();
 }
 
+NRG_BY_DTYPE(norm_forward_any, (job), const nrg_norm_job *job)
+
 static inline void norm_forward(const nrg_norm_job *job, nrg_dtype D)
 {
     if (usual_serves(job, D))
@@ -73,14 +68,34 @@ static inline void norm_forward(const nrg_norm_job *job, nrg_dtype D)
 
 NRG_PATH_KERNELS(norm_forward, norm, norm_forward)
 
+/* Jobs with a gate or an activation, parts of a pass, and o in f32 beside 16 bits. */
+static __attribute__((noinline)) void norm_gated_any(const nrg_norm_job *job, nrg_dtype D)
+{
+    norm_options opt = options_of(job, D);
+    const int is_row = ((unsigned)job->part | (unsigned)job->from_r | (unsigned)job->o_f32) == 0;
+    opt.half = half_loops(D);
+    const int is_flat = is_row && flat_serves(job, &opt, D);
+    if (is_flat || (is_row && gated_short_serves(job, &opt)))
+        gated_short(job, &opt, D, is_flat);
+    else
+        gated_rows(job, &opt, D, job->row_begin, job->row_end, NULL);
+    if (opt.how & (NORM_STREAM_R | NORM_STREAM_O | NORM_LINES_O))
+        v_nt_fence();
+}
+
+NRG_PATH_KERNEL(norm_gated, f32, norm, norm_gated_any(job, NRG_F32))
+NRG_PATH_KERNEL(norm_gated, f16, norm, norm_gated_any(job, NRG_F16))
+NRG_PATH_KERNEL(norm_gated, bf16, norm, norm_gated_any(job, NRG_BF16))
+
 #ifndef NRG_NO_QUANTIZE
 /* Rows of the fast grade have a loop of their own; all others become bytes a chunk at a time, where norm_gated.h has them staged.
  */
 static __attribute__((noinline)) void norm_quantized_any(const nrg_norm_job *job, nrg_dtype D)
 {
-    const norm_options opt = options_of(job, D);
+    norm_options opt = options_of(job, D);
     gated_quant quant = {.from_r = 0};
     size_t n = job->row_begin, end = job->row_end;
+    opt.half = half_loops(D);
     if (quantized_serves(job, &opt)) {
         /* what needs the fallback is done on the way */
         for (quant.from_r = job->r != NULL; (n = quantized_rows(job, &opt, n, D)) < job->row_end; n++)

@@ -113,6 +113,7 @@ static __attribute__((noinline)) size_t gated_short_rows(const nrg_norm_job *job
     const int pre = job->gate == NRG_GATE_PRE;
     const gated whole = {.job = job, .D = D, .opt = *options, .scratch = stage};
     norm_options apply;
+    g.some.half = options->half;
     g.of_p = *options;
     g.of_p.how &= NORM_CENTRED;
     if (pre)

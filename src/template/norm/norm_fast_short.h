@@ -31,6 +31,7 @@ typedef struct fast_some {
     int count;
     const char *x; /* what is normalized: x, or r, or where r is staged */
     size_t x_stride;
+    const struct norm_half_loops *half; /* of 16-bit rows: norm_loops.h */
     fast_scalars s;
 } fast_some;
 

@@ -61,7 +61,8 @@ typedef struct norm_options {
     size_t dim;
     float w_offset;
     unsigned how;
-    int fast; /* the grade */
+    int fast;                           /* the grade */
+    const struct norm_half_loops *half; /* of 16-bit rows: norm_loops.h */
 } norm_options;
 
 typedef struct norm_row {

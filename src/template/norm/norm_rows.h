@@ -25,7 +25,7 @@ static void sum_exact(norm_lanes *lanes, vd8 *t, vd8 *tt, const norm_part *part)
 
 static void sum_fast(fast_blocks *blocks, float *pilot, vd8 *t, vd8 *tt, const norm_part *part, nrg_dtype D)
 {
-    if (part->along) {
+    if (!V_SMALL && part->along) {
         sum_along(blocks, pilot, t, tt, part);
         return;
     }
@@ -242,6 +242,7 @@ static __attribute__((noinline)) void short_fast_rows(const nrg_norm_job *job, c
     fast_some both[2], *now = &both[0], *next = &both[1];
     fast_short_weights weights;
     float place_w[FAST_BLOCK], place_b[FAST_BLOCK];
+    now->half = next->half = opt->half;
     weights.w = fast_short_floats(place_w, job->w, opt, opt->w_offset, D);
     weights.b = fast_short_floats(place_b, job->b, opt, 0, D);
     short_row_sums(now, job, job->row_begin, most, D);

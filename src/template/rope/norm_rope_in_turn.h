@@ -15,6 +15,7 @@ enum { NORM_ROPE_BYTES = 8192 };
 /* Always inline, so that the kernels are called by name. */
 static inline __attribute__((always_inline)) void norm_rope_in_turn(const nrg_norm_rope_job *job, size_t begin, size_t end,
                                                                     size_t element, void (*norm)(const nrg_norm_job *),
+                                                                    void (*gated)(const nrg_norm_job *),
                                                                     void (*rope)(const nrg_rope_job *))
 {
     nrg_norm_job n = job->norm;
@@ -40,7 +41,10 @@ static inline __attribute__((always_inline)) void norm_rope_in_turn(const nrg_no
         n.row_end = count * groups;
         n.mean = job->norm.mean ? job->norm.mean + row * groups : NULL;
         n.rstd = job->norm.rstd ? job->norm.rstd + row * groups : NULL;
-        norm(&n);
+        if (nrg_norm_is_gated(&n))
+            gated(&n);
+        else
+            norm(&n);
         r.begin = row;
         r.end = row + count;
         rope(&r);

@@ -10,7 +10,8 @@
 
 static __attribute__((noinline)) void NORM_ROPE_(in_turn)(const nrg_norm_rope_job *job, size_t begin, size_t end)
 {
-    norm_rope_in_turn(job, begin, end, NORM_ROPE_D == NRG_F32 ? 4 : 2, NORM_ROPE_KERNEL(norm_forward), NORM_ROPE_KERNEL(rope));
+    norm_rope_in_turn(job, begin, end, NORM_ROPE_D == NRG_F32 ? 4 : 2, NORM_ROPE_KERNEL(norm_forward),
+                      NORM_ROPE_KERNEL(norm_gated), NORM_ROPE_KERNEL(rope));
 }
 
 /* The rows that need the fallback go through the two kernels, outside the frame with the arrays. */
