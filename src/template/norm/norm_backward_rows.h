@@ -260,66 +260,98 @@ NRG_INLINE void fill_totals(backward_totals *t, int count)
     }
 }
 
-/* A kernel's sums and factors. Sums of 64 and 128 columns, and of any other number, each in a frame of its own: compilers put
- * those of functions that are inlined one behind the other into one. */
-#define SOME_FACTORS(name, centred, D)                                                                                           \
-    static __attribute__((noinline)) void name##_two(folded_rows *f, const backward *b, const backward_some *s, int first,       \
-                                                     int count, const float *w)                                                  \
-    {                                                                                                                            \
-        folded_sums(f, b, s, first, count, w, 2, centred, D);                                                                    \
-    }                                                                                                                            \
-    static __attribute__((noinline)) void name##_four(folded_rows *f, const backward *b, const backward_some *s, int first,      \
-                                                      int count, const float *w)                                                 \
-    {                                                                                                                            \
-        folded_sums(f, b, s, first, count, w, 4, centred, D);                                                                    \
-    }                                                                                                                            \
-    static __attribute__((noinline)) void name##_any(folded_rows *f, const backward *b, const backward_some *s, int first,       \
-                                                     int count, const float *w)                                                  \
-    {                                                                                                                            \
-        folded_sums(f, b, s, first, count, w, 0, centred, D);                                                                    \
-    }                                                                                                                            \
-    static __attribute__((noinline)) void name(const backward *b, backward_some *s, const float *w)                              \
-    {                                                                                                                            \
-        const size_t dim = b->job->dim;                                                                                          \
-        backward_totals t;                                                                                                       \
-        for (int first = 0; first < s->count; first += 8) {                                                                      \
-            const int count = s->count - first < 8 ? s->count - first : 8;                                                       \
-            folded_rows folded;                                                                                                  \
-            if (!V_SMALL && dim == 2 * NORM_LANES && w)                                                                          \
-                name##_two(&folded, b, s, first, count, w);                                                                      \
-            else if (!V_SMALL && dim == 4 * NORM_LANES && w)                                                                     \
-                name##_four(&folded, b, s, first, count, w);                                                                     \
-            else                                                                                                                 \
-                name##_any(&folded, b, s, first, count, w);                                                                      \
-            totals_of(&t, &folded, first, count, centred);                                                                       \
-        }                                                                                                                        \
-        fill_totals(&t, s->count);                                                                                               \
-        s->fallback = backward_factors_of(s->f, &b->job->formula, &t, s->count, centred);                                        \
-    }
-SOME_FACTORS(some_factors_f32, 0, NRG_F32)
-SOME_FACTORS(some_factors_f16, 0, NRG_F16)
-SOME_FACTORS(some_factors_bf16, 0, NRG_BF16)
-SOME_FACTORS(some_factors_centred_f32, 1, NRG_F32)
-SOME_FACTORS(some_factors_centred_f16, 1, NRG_F16)
-SOME_FACTORS(some_factors_centred_bf16, 1, NRG_BF16)
-#undef SOME_FACTORS
-
-static void some_factors_of(const backward *b, backward_some *s, const float *w)
+/* Sums of 64 and 128 columns, and of any other number, each in a frame of its own: compilers put those of functions that are
+ * inlined one behind the other into one. */
+NRG_INLINE void sums_two_of(folded_rows *f, const backward *b, const backward_some *s, int first, int count, const float *w,
+                            nrg_dtype D)
 {
-    const nrg_dtype D = b->D;
-    if (b->job->formula.centred) {
-        if (D == NRG_F32)
-            some_factors_centred_f32(b, s, w);
-        else if (D == NRG_F16)
-            some_factors_centred_f16(b, s, w);
-        else
-            some_factors_centred_bf16(b, s, w);
-    } else if (D == NRG_F32)
-        some_factors_f32(b, s, w);
-    else if (D == NRG_F16)
-        some_factors_f16(b, s, w);
+    folded_sums(f, b, s, first, count, w, 2, 0, D);
+}
+
+NRG_INLINE void sums_four_of(folded_rows *f, const backward *b, const backward_some *s, int first, int count, const float *w,
+                             nrg_dtype D)
+{
+    folded_sums(f, b, s, first, count, w, 4, 0, D);
+}
+
+NRG_INLINE void sums_any_of(folded_rows *f, const backward *b, const backward_some *s, int first, int count, const float *w,
+                            nrg_dtype D)
+{
+    folded_sums(f, b, s, first, count, w, 0, 0, D);
+}
+
+NRG_INLINE void centred_two_of(folded_rows *f, const backward *b, const backward_some *s, int first, int count, const float *w,
+                               nrg_dtype D)
+{
+    folded_sums(f, b, s, first, count, w, 2, 1, D);
+}
+
+NRG_INLINE void centred_four_of(folded_rows *f, const backward *b, const backward_some *s, int first, int count, const float *w,
+                                nrg_dtype D)
+{
+    folded_sums(f, b, s, first, count, w, 4, 1, D);
+}
+
+NRG_INLINE void centred_any_of(folded_rows *f, const backward *b, const backward_some *s, int first, int count, const float *w,
+                               nrg_dtype D)
+{
+    folded_sums(f, b, s, first, count, w, 0, 1, D);
+}
+
+NRG_BY_DTYPE(sums_two, (f, b, s, first, count, w), folded_rows *f, const backward *b, const backward_some *s, int first,
+             int count, const float *w)
+NRG_BY_DTYPE(sums_four, (f, b, s, first, count, w), folded_rows *f, const backward *b, const backward_some *s, int first,
+             int count, const float *w)
+NRG_BY_DTYPE(sums_any, (f, b, s, first, count, w), folded_rows *f, const backward *b, const backward_some *s, int first,
+             int count, const float *w)
+NRG_BY_DTYPE(centred_two, (f, b, s, first, count, w), folded_rows *f, const backward *b, const backward_some *s, int first,
+             int count, const float *w)
+NRG_BY_DTYPE(centred_four, (f, b, s, first, count, w), folded_rows *f, const backward *b, const backward_some *s, int first,
+             int count, const float *w)
+NRG_BY_DTYPE(centred_any, (f, b, s, first, count, w), folded_rows *f, const backward *b, const backward_some *s, int first,
+             int count, const float *w)
+
+/* Of rows first to first + count, eight at most. */
+NRG_INLINE void eight_sums(folded_rows *f, const backward *b, const backward_some *s, int first, int count, const float *w,
+                           int centred)
+{
+    const int two = !V_SMALL && b->job->dim == 2 * NORM_LANES && w, four = !V_SMALL && b->job->dim == 4 * NORM_LANES && w;
+    if (centred && two)
+        centred_two(f, b, s, first, count, w, b->D);
+    else if (centred && four)
+        centred_four(f, b, s, first, count, w, b->D);
+    else if (centred)
+        centred_any(f, b, s, first, count, w, b->D);
+    else if (two)
+        sums_two(f, b, s, first, count, w, b->D);
+    else if (four)
+        sums_four(f, b, s, first, count, w, b->D);
     else
-        some_factors_bf16(b, s, w);
+        sums_any(f, b, s, first, count, w, b->D);
+}
+
+/* The sums and factors of some rows. */
+NRG_INLINE void some_factors_of(const backward *b, backward_some *s, const float *w, int centred)
+{
+    backward_totals t;
+    for (int first = 0; first < s->count; first += 8) {
+        const int count = s->count - first < 8 ? s->count - first : 8;
+        folded_rows folded;
+        eight_sums(&folded, b, s, first, count, w, centred);
+        totals_of(&t, &folded, first, count, centred);
+    }
+    fill_totals(&t, s->count);
+    s->fallback = backward_factors_of(s->f, &b->job->formula, &t, s->count, centred);
+}
+
+static __attribute__((noinline)) void some_factors_rms(const backward *b, backward_some *s, const float *w)
+{
+    some_factors_of(b, s, w, 0);
+}
+
+static __attribute__((noinline)) void some_factors_centred(const backward *b, backward_some *s, const float *w)
+{
+    some_factors_of(b, s, w, 1);
 }
 
 /* Rows from n on, up to their factors. */
@@ -335,7 +367,10 @@ static void begin_some(const backward *b, backward_some *s, size_t n, size_t gro
             s->f[k].mean = job->mean[(n + (size_t)k) * job->groups + group];
     else
         some_means(b, s);
-    some_factors_of(b, s, w);
+    if (job->formula.centred)
+        some_factors_centred(b, s, w);
+    else
+        some_factors_rms(b, s, w);
 }
 
 /* ---- elements ---- */
