@@ -24,7 +24,7 @@ stages=(
     "symbols    exported functions, required functions, and the instructions of each path"
     "instructions  instruction counts of one-row calls, compared with tests/instructions/counts.txt"
     "abi        the binary interface is that of tests/abi/, or has more functions"
-    "size       size of the shared library, stack use of a call"
+    "size       size of the shared library and of programs, bytes by source and folder, stack use of a call"
     "reduced    a build with norms, activations and RoPE, without backward passes: tests, size"
     "install    meson install: pkg-config, find_package of CMake, a program of ten lines"
     "shell      manual pages and completion match the options of the programs"
@@ -55,8 +55,9 @@ stages=(
 
 build=$(realpath -m "${NRG_BUILD_DIR:-$root/build-test}")
 machine=$(uname -m)
-size_limit=2640000 # bytes, with generic and the three x86 paths: rows, channels, activations and positions, forward and backward, in three dtypes
-program_limit=500000 # bytes: a program that calls nrg_rms_norm_f32 alone, libc and libm apart
+size_limit=2620000 # bytes, with generic and the three x86 paths: rows, channels, activations and positions, forward and backward, in three dtypes
+program_limit=262000 # bytes: a program that calls nrg_rms_norm_f32 alone, libc and libm apart
+forward_limit=574000 # bytes: the same of nrg_norm_forward, which has all dtypes, gates and formats
 reduced_limit=770000 # bytes: the shared library of norms, activations and RoPE without backward passes
 stack_limit=16384 # bytes, any call; promised in nrg/norm.h
 common_options=(-Dwerror=true -Dtests=true)
@@ -377,21 +378,57 @@ check_size() {
     ((bytes <= $3))
 }
 
-stage_size() {
-    build_gcc
-    part check_size "shared library" "$build/gcc/libnrg.so" "$size_limit"
-    cat >"$state/program.c" <<'END'
+# check_program TITLE LIMIT: of a program that returns an expression.
+check_program() {
+    cat >"$state/program.c" <<END
 #include <nrg/norm.h>
 
 int main(void)
 {
     float x[4] = {2, -2, 2, -2}, w[4] = {1, 2, 3, 4}, o[4];
-    return nrg_rms_norm_f32(1, 4, x, w, o, 0.0);
+    nrg_norm_spec spec = nrg_norm_spec_rms(NRG_F32, 4, 0.0);
+    nrg_norm_args args = nrg_norm_args_init(1, x, w, o);
+    (void)spec, (void)args;
+    return $1;
 }
 END
-    gcc -O2 -I "$root/include" "$state/program.c" "$build/gcc/libnrg.a" -lm -Wl,--gc-sections -o "$state/program"
-    "$state/program"
-    part check_size "program with nrg_rms_norm_f32 alone" "$state/program" "$program_limit"
+    gcc -O2 -I "$root/include" "$state/program.c" "$build/gcc/libnrg.a" -lm -Wl,--gc-sections -o "$state/program" || return 1
+    "$state/program" || return 1
+    check_size "program with ${1%%(*} alone" "$state/program" "$2"
+}
+
+# code_sizes DIR: bytes of a build's objects, a source name a line, its folder of src/ a column.
+code_sizes() {
+    (cd "$1/src" && size libnrg-*.a.p/*.o) | awk '
+        NR > 1 {
+            sub(/.*\//, "", $6); sub(/\.c\.o$/, "", $6)
+            folder = $6 ~ /_/ ? $6 : "src"; sub(/_.*/, "", folder)
+            name = $6; sub(/^[^_]*_/, "", name); name = folder == "tables" ? folder : name
+            if (!(folder in sum)) folders[++columns] = folder
+            if (!(name in total)) names[++rows] = name
+            bytes[name, folder] += $1 + $2; total[name] += $1 + $2; sum[folder] += $1 + $2; sum["all"] += $1 + $2
+        }
+        END {
+            folders[++columns] = "all"
+            printf "%-21s", "bytes"
+            for (c = 1; c <= columns; c++) printf " %9s", folders[c]
+            for (r = 1; r <= rows; r++) {
+                bytes[names[r], "all"] = total[names[r]]
+                printf "\n%-22s", names[r]
+                for (c = 1; c <= columns; c++) printf " %9s", bytes[names[r], folders[c]] + 0 ? bytes[names[r], folders[c]] : "-"
+            }
+            printf "\n%-22s", "all"
+            for (c = 1; c <= columns; c++) printf " %9s", sum[folders[c]]
+            printf "\n"
+        }'
+}
+
+stage_size() {
+    build_gcc
+    code_sizes "$build/gcc"
+    part check_size "shared library" "$build/gcc/libnrg.so" "$size_limit"
+    part check_program "nrg_rms_norm_f32(1, 4, x, w, o, 0.0)" "$program_limit"
+    part check_program "nrg_norm_forward(&spec, &args, 0, 1)" "$forward_limit"
     part "$(numpy_python)" "$root/scripts/stack_use.py" "$stack_limit" "$build/gcc/src"
     parts_done
 }
