@@ -10,7 +10,7 @@
 #include "config.h"
 
 #define NRG_VERSION_MAJOR 0
-#define NRG_VERSION_MINOR 3
+#define NRG_VERSION_MINOR 4
 #define NRG_VERSION_PATCH 0
 
 /* The version as one number, for #if: 300 is 0.3.0, 10203 is 1.2.3. */
@@ -198,7 +198,7 @@ typedef enum nrg_store {
  * - status: any value; unknown values have a sentence too. */
 NRG_API const char *nrg_status_string(nrg_status status);
 
-/* Returns the version of the linked library, "0.3.0", in static storage. NRG_VERSION is the version of the header. */
+/* Returns the version of the linked library, "0.4.0", in static storage. NRG_VERSION is the version of the header. */
 NRG_API const char *nrg_version(void);
 
 /* Returns the NRG_NUMBERS_VERSION of the linked library. */

@@ -143,7 +143,7 @@ START_TEST(names)
     ck_assert_int_eq(nrg_isa_built((nrg_isa)NRG_ISA_COUNT), 0);
     ck_assert_int_eq(nrg_isa_supported((nrg_isa)NRG_ISA_COUNT), 0);
     ck_assert_int_eq(nrg_isa_supported((nrg_isa)-1), 0);
-    ck_assert_str_eq(nrg_version(), "0.3.0");
+    ck_assert_str_eq(nrg_version(), "0.4.0");
     ck_assert_int_eq(nrg_numbers_version(), NRG_NUMBERS_VERSION);
 }
 END_TEST
