@@ -397,6 +397,8 @@ class Group:
             target = self.target(self.files[name], what)
             if target in self.files:
                 where = now
+                if not self.files[target].guarded: # it stays where it is
+                    around = ()
                 for branches in around:
                     words = branches[0]
                     if len(branches) > 1 or words[0] != "ifndef" or not words[1].startswith("NRG_NO_"):

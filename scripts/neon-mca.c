@@ -2,20 +2,14 @@
  * step.
  *
  *     neon-mca CASE steps  elements a turn: of the sums, of apply
- *     neon-mca CASE        one row through the walk that all rows of its kind can take
+ *     neon-mca CASE        one row through the general instance
  *
  * Built with NEON_MCA_CONSTANT, the row goes through the same loops with the case's options as constants.
  *
  * SPDX-License-Identifier: MIT */
 #include "../src/neon/vec.h"
 
-#include "../src/template/norm/norm_row.h"
-
-#ifdef NEON_MCA_CONSTANT
-#define options_in_register(how, may) ((how) & (may)) /* the function of this name hides even a constant */
-#endif
-
-#include "../src/template/norm/norm.h"
+#include "../src/template/norm/long.h"
 
 #include <stdio.h>
 
@@ -23,20 +17,12 @@ enum { DIM = 4096, BYTES = DIM * 4 };
 
 static _Alignas(64) char x[BYTES], y[BYTES], w[BYTES], b[BYTES], r[BYTES], o[BYTES];
 
-/* Where the sums of a constant case go. */
-typedef struct case_sums {
-    norm_lanes lanes;
-    fast_blocks blocks;
-    vd8 t, tt;
-    float pilot;
-} case_sums;
-
 typedef struct test_case {
     const char *name;
     nrg_dtype dtype;
     int exact, centred, add, bias;
-    void (*sum)(case_sums *, const norm_row *, size_t);
-    void (*apply)(const some_scalars *, const norm_row *, size_t);
+    void (*sum)(row_sums *, const row_chunk *);
+    void (*apply)(const row_outputs *, const row_chunk *);
 } test_case;
 
 #define CASES                                                                                                                    \
@@ -50,72 +36,46 @@ typedef struct test_case {
     CASE(fast_bf16_add_rms, NRG_BF16, 0, 0, 1, 0)                                                                                \
     CASE(fast_bf16_layer, NRG_BF16, 0, 1, 0, 1)
 
-/* The loops of the exact grade are those of norm_exact_loops.h, the others' those of norm_loops.h: which vectors they take at
- * once follows from the options there may be. */
-
-NRG_INLINE unsigned sum_may(unsigned how, int exact)
+/* What output_chunk_by of general.h selects for these cases. */
+NRG_INLINE norm_policy apply_policy(nrg_dtype D, int exact)
 {
-    if (exact)
-        return NORM_ANY;
-    return how & NORM_FIRST ? NORM_RESIDUAL : NORM_PREFETCH;
-}
-
-NRG_INLINE int apply_vectors(unsigned how, nrg_dtype D)
-{
-    return how & (NORM_READ_R | NORM_ADD_Y) && D != NRG_F32 ? V_FAST_ANY : fast_apply_vectors(D);
-}
-
-NRG_INLINE unsigned options_of_case(nrg_dtype D, int centred, int add)
-{
-    return (centred ? NORM_CENTRED : 0) | (add ? NORM_ADD_Y | NORM_STORE_R | NORM_READ_R : 0) |
-           (D == NRG_F32 ? NORM_Y_F32 | NORM_R_F32 | NORM_W_F32 : 0);
+    norm_policy P = output_policy(general_policy(D, exact ? OPT_EXACT : 0));
+    P.may &= ~(unsigned)OPT_AFTER;
+    return P;
 }
 
 #ifdef NEON_MCA_CONSTANT
 
-/* The row of a case: what it has is not NULL. */
-NRG_INLINE norm_row row_of_case(const norm_row *given, int bias)
+/* The policy of the loops for any options, with those of a case as constants. */
+NRG_INLINE norm_policy policy_of_case(nrg_dtype D, int exact, int centred, int add, int bias)
 {
-    norm_row row = *given;
-    if (!row.w || (bias && !row.b))
-        __builtin_unreachable();
-    row.b = bias ? row.b : NULL;
-    return row;
+    norm_policy P = general_policy(D, OPT_WEIGHT);
+    P.must |= (exact ? OPT_EXACT : 0) | (centred ? OPT_CENTRED : 0) | (add ? OPT_CACHED_R : 0) | (bias ? OPT_BIAS : 0);
+    P.may = 0;
+    return P;
 }
 
-NRG_INLINE void constant_sum(case_sums *sums, const norm_row *given, size_t dim, nrg_dtype D, int exact, int centred, int add,
-                             int bias)
+NRG_INLINE void constant_sum(row_sums *sums, const row_chunk *c, norm_policy P)
 {
-    const norm_row row = row_of_case(given, bias);
-    const norm_options opt = {.dim = dim, .how = options_of_case(D, centred, add), .fast = !exact};
-    const norm_part part = {.opt = &opt, .row = &row, .count = 1, .fold = 1, .end = dim};
-    const unsigned may = sum_may(opt.how, exact);
-    if (exact)
-        sum_rows(&sums->lanes, &sums->t, &sums->tt, &part, may, D, centred);
-    else
-        fast_rows(&sums->blocks, &sums->pilot, &sums->t, &sums->tt, &part, may, D, centred);
+    sums->pilot = pilot_of_row(c->row, c->dim, P.must, P);
+    const summed_row from = {c->row, v_set1(sums->pilot), NULL};
+    sum_chunk(sums, &from, c->begin, c->end, c->dim, P.must, P);
 }
 
-NRG_INLINE void constant_apply(const some_scalars *s, const norm_row *given, size_t dim, nrg_dtype D, int exact, int centred,
-                               int add, int bias)
+NRG_INLINE void constant_apply(const row_outputs *to, const row_chunk *c, norm_policy P)
 {
-    const norm_row row = row_of_case(given, bias);
-    const norm_options opt = {.dim = dim, .how = options_of_case(D, centred, add), .fast = !exact};
-    const norm_part part = {.opt = &opt, .row = &row, .count = 1, .end = dim};
-    if (exact)
-        apply_part(&part, &s->exact, D);
-    else
-        fast_apply_part(&part, &s->fast, apply_vectors(opt.how, D), NORM_ANY, D);
+    P = output_policy(P);
+    output_elements(to, c->begin, c->end, P.must, P);
 }
 
 #define CASE(name, D, exact, centred, add, bias)                                                                                 \
-    static __attribute__((noinline)) void sum_##name(case_sums *sums, const norm_row *row, size_t dim)                           \
+    static __attribute__((noinline)) void sum_##name(row_sums *sums, const row_chunk *c)                                         \
     {                                                                                                                            \
-        constant_sum(sums, row, dim, D, exact, centred, add, bias);                                                              \
+        constant_sum(sums, c, policy_of_case(D, exact, centred, add, bias));                                                     \
     }                                                                                                                            \
-    static __attribute__((noinline)) void apply_##name(const some_scalars *s, const norm_row *row, size_t dim)                   \
+    static __attribute__((noinline)) void apply_##name(const row_outputs *to, const row_chunk *c)                                \
     {                                                                                                                            \
-        constant_apply(s, row, dim, D, exact, centred, add, bias);                                                               \
+        constant_apply(to, c, policy_of_case(D, exact, centred, add, bias));                                                     \
     }
 CASES
 #undef CASE
@@ -149,11 +109,8 @@ static nrg_norm_job job_of(const test_case *c)
 
 static void print_steps(const test_case *c)
 {
-    const unsigned how = options_of_case(c->dtype, c->centred, c->add);
-    if (c->exact)
-        printf("%d %d\n", (c->centred ? V_SUM2 : V_SUM1) * (int)VN, V_APPLY * (int)VN);
-    else
-        printf("%d %d\n", FAST_BLOCK, apply_vectors(how, c->dtype) * (int)VN);
+    const int sum = !c->exact ? FAST_BLOCK : (c->centred ? V_SUM2 : V_SUM1) * (int)VN;
+    printf("%d %d\n", sum, output_vectors(apply_policy(c->dtype, c->exact)) * (int)VN);
 }
 
 static void run(const test_case *c)
@@ -167,20 +124,18 @@ static void run(const test_case *c)
             memcpy(x + 2 * e, &half, sizeof half);
     }
     const nrg_norm_job job = job_of(c);
-    const norm_options opt = options_of(&job, c->dtype);
+    const unsigned options = options_of_job(&job, c->dtype);
     if (!c->sum) {
-        if (c->dtype == NRG_F32)
-            one_row(&job, &opt, NRG_F32);
-        else
-            one_row(&job, &opt, NRG_BF16);
+        general_rows(&job, options, c->dtype);
         return;
     }
-    const norm_row row = row_at(&job, 0, c->dtype);
-    case_sums sums;
-    some_scalars s;
-    c->sum(&sums, &row, DIM);
-    row_scalars(&s, &job, &opt, 0, 0, DIM); /* what the whole row sums up to */
-    c->apply(&s, &row, DIM);
+    const row_chunk chunk = {operands_of_row(&job, 0, options, c->dtype), options, 0, DIM, DIM};
+    row_sums sums;
+    c->sum(&sums, &chunk);
+    const row_scalars s = general_scalars(&job, &sums, options);
+    row_outputs to = outputs_of_row(chunk.row, &s, &job);
+    to.row.x = output_source(chunk.row, options);
+    c->apply(&to, &chunk);
 }
 
 int main(int argc, char **argv)

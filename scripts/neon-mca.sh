@@ -29,12 +29,11 @@ dim=4096 # DIM of neon-mca.c
 # the library's, in src/meson.build
 flags=(-std=c11 -O2 -DNDEBUG -fPIC -ffp-contract=off -fno-math-errno -fvisibility=hidden
     -falign-functions=32 -falign-loops=32 -falign-jumps=1 -falign-labels=1)
-"$cc" "${flags[@]}" -c "$root/src/neon/activation.c" -o "$work/activation.o"
 for program in built constant; do
     options=()
     [[ $program == built ]] || options=(-DNEON_MCA_CONSTANT)
     "$cc" "${flags[@]}" "${options[@]}" -c "$root/scripts/neon-mca.c" -o "$work/$program.o"
-    "$cc" -static -no-pie "$work/$program.o" "$work/activation.o" -lm -o "$work/$program"
+    "$cc" -static -no-pie "$work/$program.o" -lm -o "$work/$program"
     "llvm-nm$suffix" -S --defined-only "$work/$program" >"$work/$program.symbols"
     "llvm-objdump$suffix" -d --no-show-raw-insn "$work/$program" >"$work/$program.listing"
 done
@@ -149,7 +148,7 @@ bounds() {
                     unknown = unknown " " m
             } else if (m ~ /^(b|b\..*|cbn?z|tbn?z)$/)
                 branches++
-            else if (m ~ /^(add|adds|sub|subs|cmp|cmn|tst|mov|and|orr|lsl|lsr|ccmp|nop)$/)
+            else if (m ~ /^(add|adds|sub|subs|cmp|cmn|tst|mov|and|ands|csel|orr|lsl|lsr|ccmp|nop)$/)
                 integers++
             else
                 unknown = unknown " " m
@@ -197,16 +196,18 @@ for case in {exact_f32,fast_f32,fast_bf16}_{rms,add_rms,layer}; do
     IFS=_ read -r grade dtype norm <<<"$case"
     read -r step_sum step_apply < <("$qemu" "$work/built" "$case" steps)
     for step in sum apply; do
-        elements=$step_apply rounds=0 function=apply
+        elements=$step_apply rounds=0 function=output
         if [[ $step == sum ]]; then
-            elements=$step_sum function=rms
-            [[ $norm != layer ]] || function=centred
+            elements=$step_sum function=$norm
+            [[ $norm != add_rms ]] || function=rms
             [[ $grade == exact ]] || rounds=$((dim / elements))
+        elif [[ $grade == fast ]]; then
+            function=outputs
         fi
         if [[ $grade == exact ]]; then
             function=exact_$function
         else
-            function=fast_${function}_$dtype
+            function=general_${function}_$dtype
         fi
         built=$work/$case-$step.s constant=$work/$case-$step-constant.s
         whole=$(loop built "$function" "$case" "$rounds" "$built")

@@ -23,7 +23,9 @@ REACHES = {"nrg_norm_forward": rf"nrg_[a-z0-9]+_norm_forward_{DTYPE}|calls/norm.
            "calls/norm.c:run_half": rf"nrg_[a-z0-9]+_norm_gated_{DTYPE}",
            "calls/norm.c:forward_f32": rf"nrg_[a-z0-9]+_norm_forward_{DTYPE}|calls/norm.c:\w+",
            "calls/norm.c:forward": rf"nrg_[a-z0-9]+_norm_(forward|gated|quantized)_{DTYPE}",
-           r"(avx2|avx512|neon)/norm.c:fast_(\w+)_half": r".*/<1>/norm.c:fast_<2>_b?f16",
+           r"(generic|avx2|avx512|neon)/norm.c:begin_gated_tile": r".*/<1>/norm.c:sum_(gated_rows|tile_(layer|rms))\b.*",
+           r"(generic|avx2|avx512|neon)/norm.c:instance_tiles_\w+": r".*/<1>/norm.c:sum_(exact_)?tile_(layer|rms)\b.*",
+           r"(generic|avx2|avx512|neon)/norm.c:\w+": r".*/<1>/norm.c:exact_(layer|rms)\b.*",
            r"scalar/norm.c:\w+": r".*/scalar/norm.c:(activate|put_quantized)",
            "calls/norm_backward.c:run": rf"nrg_[a-z0-9]+_norm_backward_{DTYPE}",
            "nrg_norm_sandwich_forward": rf"nrg_[a-z0-9]+_norm_sandwich_(quantized_)?{DTYPE}",
@@ -36,6 +38,7 @@ REACHES = {"nrg_norm_forward": rf"nrg_[a-z0-9]+_norm_forward_{DTYPE}|calls/norm.
            "nrg_norm_rope_backward": rf"nrg_[a-z0-9]+_rope_{DTYPE}",
            "scalar/norm_rope.c:norm_rope": rf"nrg_scalar_(norm_forward|norm_gated|rope)_{DTYPE}",
            "nrg_check_options": r".*operands/\w+\.c:(measure|find)\w*"}
+
 
 
 def main():

@@ -1,4 +1,4 @@
-/* A tensor that no cache holds is walked in four parts by turns (norm_long.h, from 64 MiB of rows on): far more rows than any
+/* A tensor that no cache holds is walked in four parts by turns (long.h, from 64 MiB of rows on): far more rows than any
  * other test has, and a number of them that four does not divide.
  *
  * SPDX-License-Identifier: MIT */

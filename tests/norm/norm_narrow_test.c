@@ -1,4 +1,4 @@
-/* Many rows of 64 and 128 floats, as heads have them: norm_fast_whole.h takes 16 at a time, where the cases of nrg check hardly
+/* Many rows of 64 and 128 floats, as heads have them: tile.h takes 16 at a time, where the cases of nrg check hardly
  * have as many of one length. Every path has the bits of the scalar one, also where some rows want the fallback.
  *
  * SPDX-License-Identifier: MIT */

@@ -6,7 +6,8 @@
 
 #include <math.h>
 
-#include "norm_row.h"
+#include "../../job/norm.h"
+#include "../vec.h"
 
 enum { NORM_BATCH = 8 };
 
@@ -17,7 +18,7 @@ typedef struct norm_scalars {
     double mean[NORM_BATCH], inverse[NORM_BATCH]; /* m and 1/s */
     float hi[NORM_BATCH], lo[NORM_BATCH];         /* (c/√d)/s as two floats */
     float minus_mean[NORM_BATCH];                 /* -m · (c/√d)/s */
-    double needs_fallback[NORM_BATCH];            /* 0: as computed; not 0: this row needs the fallback (norm_fallback.h) */
+    double needs_fallback[NORM_BATCH];            /* 0: as computed; not 0: this row needs the fallback (fallback.h) */
 } norm_scalars;
 
 /* 1/s; 0 where s is 0. The root and the reciprocal do not wait for each other: by their latencies, about 22 cycles instead of 32.

@@ -1,5 +1,5 @@
 /* RMSNorm of every head and its rotation in one pass, for heads of up to 512 elements that are whole vectors. The arithmetic is
- * that of norm_rows.h and rope.h; other heads, and rows that need the fallback, go through those (norm_rope_in_turn.h).
+ * that of norm.h and rope.h; other heads, and rows that need the fallback, go through those (norm_rope_in_turn.h).
  *
  * Eight heads at a time: their sums, their scalars side by side, then their elements, which come from L1 a second time and are
  * rotated in registers.

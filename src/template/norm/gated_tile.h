@@ -1,0 +1,292 @@
+/* Schedule: tiles of short rows with a gate, or with an activation on the output, in the fast grade. The activation is a call for
+ * the whole tile, and the next tile is summed before the outputs of this one, as in tile.h.
+ *
+ * Rows of 16 bits become floats first, so that the sums are those of f32 rows.
+ *
+ * SPDX-License-Identifier: MIT */
+#ifndef NRG_TEMPLATE_NORM_GATED_TILE_H
+#define NRG_TEMPLATE_NORM_GATED_TILE_H
+
+#include "gated.h"
+#include "tile.h"
+
+#if !NORM_IS_SMALL
+
+/* Elements of each of the three staging buffers, two of tiles and one of gates: stacks are small. A tile that needs none of its
+ * own has both of the former. */
+enum { GATED_STAGE = 672, GATED_DIM_MAX = 1024 };
+
+typedef struct gated_tiles {
+    gated_plan plan;
+    size_t together; /* rows without a gap between them, which the steps over elements do at once */
+    int is_staged;   /* r or p is in the staging buffer of a tile, */
+    int in_o;        /* or p in o, which is not in place */
+} gated_tiles;
+
+typedef struct gated_tile {
+    row_tile rows;
+    float *stage;
+    char *o; /* of the output loop, like gates */
+    size_t o_stride;
+    const float *gates;
+} gated_tile;
+
+/* Whether nothing is between the rows of a tensor. */
+static __attribute__((noinline)) int rows_are_dense(const nrg_norm_job *job, nrg_dtype D)
+{
+    const size_t row = job->groups * job->dim;
+    const size_t wide = row * sizeof(float), own = bytes_of(row, D, 0);
+    return job->x_stride == own && job->o_stride == own && (!job->z || job->z_stride == own) &&
+           (!job->y || job->y_stride == (job->y_f32 ? wide : own)) && (!job->r || job->r_stride == (job->r_f32 ? wide : own));
+}
+
+/* Whether gates, or r beside f32 gates, are in a staging buffer. */
+static int has_gate_stage(const nrg_norm_job *job, nrg_dtype D)
+{
+    return D != NRG_F32 || (job->gate == NRG_GATE_PRE && (job->y || job->r));
+}
+
+/* Whether a tile may need a staging buffer of its own. */
+static int may_be_staged(const nrg_norm_job *job, nrg_dtype D)
+{
+    const int in_place = job->o == job->x || job->o == job->y || job->o == job->z;
+    return D != NRG_F32 || job->y || job->r || (job->gate == NRG_GATE_PRE && (in_place || job->stream));
+}
+
+static int gated_tiles_fit(const nrg_norm_job *job, nrg_dtype D)
+{
+    return job->dim <= (may_be_staged(job, D) ? GATED_STAGE : GATED_DIM_MAX) && fit_tiles(job) &&
+           job->formula.divisor == NRG_DIV_ROOT && !nrg_norm_is_exact(&job->formula, D) &&
+           (job->groups == 1 || rows_are_dense(job, D));
+}
+
+NRG_INLINE norm_policy gated_tile_policy(nrg_dtype D, unsigned must, unsigned may)
+{
+    return (norm_policy){.dtype = D, .must = must, .may = may, .least = 1, .most = SIZE_MAX, .multiple = 1};
+}
+
+/* Rows longer than a block. */
+static __attribute__((noinline)) void sum_gated_rows(row_tile *at, const nrg_norm_job *job, unsigned options)
+{
+    at->s.fallback = 0;
+    for (int k = 0; k < at->count; k++) {
+        const row_chunk chunk = {{.x = at->x + (size_t)k * at->x_stride}, options & OPT_CENTRED, 0, job->dim, job->dim};
+        row_sums sums;
+        general_sum(&sums, &chunk, NRG_F32);
+        const row_scalars s = general_scalars(job, &sums, chunk.options);
+        at->s.factor[k] = s.factor;
+        at->s.centre[k] = s.centre;
+        at->s.shift[k] = s.shift;
+        at->s.rstd[k] = s.rstd;
+        at->s.fallback |= s.in_range ? 0 : 1u << k;
+    }
+}
+
+/* As output_elements, but with smaller steps: the rows are short. */
+NRG_INLINE void output_gated_row(const row_outputs *to, size_t dim, unsigned options, norm_policy P)
+{
+    const size_t step = (size_t)V_APPLY * VN;
+    size_t i = 0;
+    for (; i + step <= dim; i += step)
+        output_step(V_APPLY, to, i, step, options_in(options, P), P.dtype);
+    for (; i + VN <= dim; i += VN)
+        output_step(1, to, i, VN, options_in(options, P), P.dtype);
+    if (NRG_RARELY(i < dim))
+        output_step(1, to, i, dim - i, options_in(options, P), P.dtype);
+}
+
+/* Groups of 16 f32 elements, which have little but what is done once for each. Not centred, and with a weight only. */
+static __attribute__((noinline)) void output_least_groups(const gated_tile *t, const nrg_norm_job *job, int stream)
+{
+    const row_tile *const at = &t->rows;
+    const float *const factor = at->s.factor, *x = (const float *)at->x;
+    const size_t all = job->groups * FAST_LEAST;
+    size_t w_at = at->n % job->groups * FAST_LEAST;
+    char *o = t->o;
+    for (int k = 0; k < at->count; k++) {
+        const vf times = v_set1(factor[k]);
+        const float *const w = (const float *)job->w + w_at;
+        NRG_UNROLL
+        for (int j = 0; j < (int)FAST_FOLDED; j++) {
+            const vf v = v_mul(v_mul(v_ld_f32(x + j * VN), times), v_ld_f32(w + j * VN));
+            store_f32_step(&v, 1, (float *)o + j * VN, VN, stream);
+        }
+        x = (const float *)((const char *)x + at->x_stride);
+        o += t->o_stride;
+        w_at += FAST_LEAST;
+        w_at = w_at == all ? 0 : w_at;
+    }
+}
+
+/* From floats to o, or to o1 as floats. */
+NRG_INLINE void output_gated_tile_of(const gated_tile *t, const nrg_norm_job *job, unsigned options, nrg_dtype D)
+{
+    const norm_policy P = gated_tile_policy(D, D == NRG_F32 ? 0 : OPT_X_F32,
+                                            OPT_CENTRED | OPT_WEIGHT | OPT_BIAS | OPT_W_OFFSET | OPT_W_F32 | OPT_O_F32 |
+                                                OPT_STREAM_O | (D == NRG_F32 ? 0 : OPT_GATE));
+    const row_tile *const at = &t->rows;
+    const size_t dim = job->dim, w_bytes = bytes_of(dim, D, job->w_f32), w_all = w_bytes * job->groups;
+    const tile_scalars *const s = &at->s;
+    const unsigned fallback = s->fallback;
+    size_t w_at = at->n % job->groups * w_bytes;
+    row_operands row = {.x = at->x,
+                        .w = job->w ? job->w + w_at : NULL,
+                        .b = job->b ? job->b + w_at : NULL,
+                        .o = t->o,
+                        .gate = (const char *)t->gates};
+    for (int k = 0; k < at->count; k++) {
+        const row_scalars one = {s->factor[k], 0, s->centre[k], s->shift[k], 0, 1};
+        const row_outputs to = outputs_of_row(row, &one, job);
+        if (!NRG_RARELY(fallback >> k & 1))
+            output_gated_row(&to, dim, options, P);
+        row.x += at->x_stride;
+        row.o += t->o_stride;
+        if (D != NRG_F32)
+            row.gate = row.gate ? row.gate + dim * sizeof(float) : NULL;
+        if (job->groups > 1) {
+            const size_t back = w_at + w_bytes == w_all ? w_all : 0;
+            w_at = w_at + w_bytes - back;
+            row.w = row.w ? row.w + w_bytes - back : NULL;
+            row.b = row.b ? row.b + w_bytes - back : NULL;
+        }
+    }
+}
+NRG_BY_DTYPE(output_gated_tile, (t, job, options), const gated_tile *t, const nrg_norm_job *job, unsigned options)
+
+static __attribute__((noinline)) void output_rare_rows(const gated_tile *t, const nrg_norm_job *job, unsigned options,
+                                                       nrg_dtype D)
+{
+    const row_tile *const at = &t->rows;
+    const tile_scalars *const s = &at->s;
+    for (size_t k = 0; k < (size_t)at->count; k++) {
+        const size_t n = at->n + k;
+        row_operands row = operands_of_row(job, n, options & OPT_GROUPS, D); /* for its weights */
+        row.x = at->x + k * at->x_stride;
+        row.o = t->o + k * t->o_stride;
+        row.gate = t->gates ? (const char *)(t->gates + k * job->dim) : NULL;
+        if (s->fallback >> k & 1)
+            fallback_of(job, &row, options, n, D);
+        else
+            store_statistics(job, options & OPT_CENTRED ? s->centre[k] : 0, s->rstd[k], n);
+    }
+}
+
+NRG_INLINE size_t row_stride(const nrg_norm_job *job, size_t stride)
+{
+    return job->groups == 1 ? stride : job->dim * sizeof(float);
+}
+
+/* The rows of a tile up to their scalars. */
+static __attribute__((noinline)) void begin_gated_tile(gated_tile *t, const gated_tiles *all)
+{
+    const gated_plan *g = &all->plan;
+    const nrg_norm_job *job = g->job;
+    const int is_pre = job->gate == NRG_GATE_PRE, is_source = is_pre || all->is_staged || g->first & (OPT_ADD_Y | OPT_STORE_R);
+    row_tile *const rows = &t->rows;
+    const size_t count = (size_t)rows->count;
+    unsigned options = g->options;
+    gated_row row;
+    find_gated_row(&row, g, rows->n);
+    rows->x = all->is_staged ? (const char *)t->stage : all->in_o ? row.again.o : row.again.x;
+    rows->x_stride = all->is_staged ? job->dim * sizeof(float)
+                                    : row_stride(job, all->in_o    ? job->o_stride
+                                                      : g->reads_r ? job->r_stride
+                                                                   : job->x_stride);
+    for (size_t k = 0, some; is_source && k < count; k += some) {
+        some = lesser(all->together, count - k);
+        if (k)
+            find_gated_row(&row, g, rows->n + k);
+        float *const to = all->is_staged ? t->stage + k * job->dim : all->in_o ? (float *)row.again.o : NULL;
+        if (is_pre)
+            gated_source(g, &row, to, 0, some * job->dim, 0);
+        else
+            source_floats(to, &row.first, g->first, 0, some * job->dim, g->D);
+        options &= ~(unsigned)OPT_PREFETCH;
+    }
+    if (job->dim > FAST_BLOCK)
+        sum_gated_rows(rows, job, options);
+    else if (options & OPT_CENTRED)
+        sum_tile_layer(rows, job, options);
+    else
+        sum_tile_rms(rows, job, options, NRG_F32);
+}
+
+static __attribute__((noinline)) void end_gated_tile(gated_tile *t, const gated_tiles *all)
+{
+    const gated_plan *g = &all->plan;
+    const nrg_norm_job *job = g->job;
+    const size_t count = (size_t)t->rows.count;
+    const int is_direct = g->is_direct && !(g->options & OPT_AFTER);
+    gated_row row;
+    find_gated_row(&row, g, t->rows.n);
+    t->gates = NULL;
+    t->o = is_direct ? row.again.o : (char *)t->stage;
+    t->o_stride = !is_direct ? job->dim * sizeof(float) : job->groups == 1 ? job->o_stride : bytes_of(job->dim, g->D, 0);
+    for (size_t k = 0, some; g->has_gates && k < count; k += some) {
+        some = lesser(all->together, count - k);
+        if (k)
+            find_gated_row(&row, g, t->rows.n + k);
+        stage_gates(g, row.z, g->gates + k * job->dim, 0, some * job->dim);
+        t->gates = g->gates;
+    }
+    find_gated_row(&row, g, t->rows.n);
+    unsigned options = (g->again & ~(unsigned)(OPT_ADD_Y | OPT_PREFETCH)) | OPT_X_F32;
+    if (!is_direct)
+        options = (options & ~(unsigned)(OPT_STREAM_O | OPT_AFTER)) | OPT_O_F32;
+    if (NRG_RARELY(t->rows.s.fallback != 0 || options & OPT_STATISTICS))
+        output_rare_rows(t, job, options, g->D);
+    if (g->D == NRG_F32 && job->dim == FAST_LEAST && job->w && !job->b && !t->rows.s.fallback &&
+        !(options & (OPT_CENTRED | OPT_W_OFFSET)))
+        output_least_groups(t, job, (options & OPT_STREAM_O) != 0);
+    else
+        output_gated_tile(t, job, options, g->D);
+    for (size_t k = 0, some; !is_direct && k < count; k += some) {
+        some = lesser(all->together, count - k);
+        if (k)
+            find_gated_row(&row, g, t->rows.n + k);
+        gated_sink(g, &row, t->stage + k * job->dim, 0, some * job->dim);
+    }
+}
+
+static __attribute__((noinline)) void schedule_gated_tiles(const nrg_norm_job *job, nrg_dtype D)
+{
+    _Alignas(64) float stage[2][GATED_STAGE], gates[GATED_STAGE];
+    gated_tiles all = {.plan = plan_of_gated(job, gates, NULL, 1, D), .together = rows_are_dense(job, D) ? TILE : 1};
+    const gated_plan *g = &all.plan;
+    const int is_pre = job->gate == NRG_GATE_PRE;
+    all.in_o = is_pre && D == NRG_F32 && !(g->options & OPT_STREAM_O) && job->o != job->x && job->o != job->y && job->o != job->z;
+    all.is_staged = !all.in_o && (is_pre || D != NRG_F32 || (g->options & OPT_ADD_Y && !g->reads_r));
+    const size_t room = (has_gate_stage(job, D) || all.is_staged ? 1 : 2) * GATED_STAGE, most = lesser(room / job->dim, TILE);
+    gated_tile tiles[2] = {{.stage = stage[0]}, {.stage = stage[all.is_staged]}};
+    size_t n = job->row_begin;
+    for (int turn = 0;; turn ^= 1) {
+        gated_tile *const next = &tiles[turn];
+        if (n != job->row_end) {
+            next->rows.n = n;
+            next->rows.count = (int)lesser(most, job->row_end - n);
+            begin_gated_tile(next, &all);
+        }
+        if (n != job->row_begin)
+            end_gated_tile(&tiles[turn ^ 1], &all);
+        if (n == job->row_end)
+            break;
+        n += (size_t)next->rows.count;
+    }
+    if (g->options & (OPT_STREAM_R | OPT_STREAM_O))
+        v_nt_fence();
+}
+#endif
+
+static __attribute__((noinline)) void norm_gated(const nrg_norm_job *job, nrg_dtype D)
+{
+#if !NORM_IS_SMALL
+    const int is_rare = job->part != NRG_NORM_WHOLE || job->from_r || job->o_f32;
+    if (!is_rare && gated_tiles_fit(job, D)) {
+        schedule_gated_tiles(job, D);
+        return;
+    }
+#endif
+    gated_rows(job, job->row_begin, job->row_end, NULL, D);
+}
+
+#endif

@@ -1,0 +1,63 @@
+/* Row norms without gate and activation, forward: the dispatcher over instances.def.
+ *
+ * SPDX-License-Identifier: MIT */
+#ifndef NRG_TEMPLATE_NORM_PLAIN_H
+#define NRG_TEMPLATE_NORM_PLAIN_H
+
+#include "tile.h"
+
+#if NORM_IS_SMALL
+NRG_INLINE void norm_plain(const nrg_norm_job *job, nrg_dtype D) { general_rows(job, options_of_job(job, D), D); }
+#else
+#define ELEMENTS(n) .least = (n), .most = (n), .multiple = (n), .rows = TILE
+#define TILE128 ELEMENTS(128), .absent = VN < 16 /* with AVX2 64x128 takes 0.92 to 1.08 of the time */
+#define BLOCK .least = 1, .most = FAST_BLOCK, .multiple = 1, .recomputes = 1
+#define TOKEN_ROW .least = FAST_LANES, .most = OUTPUT_CHUNK, .multiple = FAST_LANES
+#define CACHED_ROW .least = FAST_LANES, .most = SIZE_MAX, .multiple = 1, .rare_tail = 1
+#define LONG_64                                                                                                                  \
+    .least = FAST_BLOCK + 1, .most = SIZE_MAX, .multiple = FAST_LANES, .ahead = 2048, .recomputes = 1, .interleaved = 1
+#define ONE_ROW (OPT_CACHED_R | OPT_WEIGHT | OPT_DIVISOR | OPT_BIAS | OPT_STATISTICS)
+#define FULL_TILES (OPT_CACHED_R | OPT_BIAS)
+#define SHORT_ROWS                                                                                                               \
+    (OPT_CENTRED | OPT_RESIDUAL | OPT_PREFETCH | OPT_STREAM_O | OPT_WEIGHT | OPT_W_OFFSET | OPT_BIAS | OPT_STATISTICS)
+#define SHORT_16 (SHORT_ROWS | OPT_Y_F32 | OPT_W_F32)
+#define POLICY(element, ...) ((norm_policy){.dtype = (element), __VA_ARGS__})
+
+#define INSTANCE(name, element, schedule, ...)                                                                                   \
+    static __attribute__((noinline)) void instance_##name(const nrg_norm_job *job, unsigned options)                             \
+    {                                                                                                                            \
+        schedule_##schedule(job, options, POLICY(element, __VA_ARGS__));                                                         \
+    }
+#include "instances.def"
+#undef INSTANCE
+
+/* The rows after full tiles of `rows`, if there are any. */
+static __attribute__((noinline)) void norm_remaining_rows(const nrg_norm_job *job, unsigned options, size_t rows)
+{
+    const size_t left = (job->row_end - job->row_begin) % rows;
+    nrg_norm_job rest = *job;
+    rest.row_begin = rest.row_end - left;
+    if (left > 1)
+        instance_tiles_f32(&rest, options);
+    else if (left)
+        general_rows(&rest, options, NRG_F32);
+}
+
+NRG_INLINE void norm_plain(const nrg_norm_job *job, nrg_dtype D)
+{
+    const unsigned options = options_of_job(job, D);
+    const size_t dim = job->dim;
+#define INSTANCE(name, element, schedule, ...)                                                                                   \
+    if (D == (element) && policy_accepts(POLICY(element, __VA_ARGS__), options, dim) && fit_##schedule(job)) {                   \
+        instance_##name(job, options);                                                                                           \
+        if (POLICY(element, __VA_ARGS__).rows)                                                                                   \
+            norm_remaining_rows(job, options, TILE);                                                                             \
+        return;                                                                                                                  \
+    }
+#include "instances.def"
+#undef INSTANCE
+    general_rows(job, options, D);
+}
+#endif
+
+#endif

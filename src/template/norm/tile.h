@@ -1,0 +1,427 @@
+/* Schedule: tiles of short rows. The rows of a tile are summed, their scalars follow side by side, then their outputs, still in
+ * L1. The next tile is summed before these outputs, so that its scalars are there in time.
+ *
+ * A residual is computed for the whole tile first, and read as x from then on: from where it is stored, or from a staging buffer
+ * where it is streamed or no output.
+ *
+ * SPDX-License-Identifier: MIT */
+#ifndef NRG_TEMPLATE_NORM_TILE_H
+#define NRG_TEMPLATE_NORM_TILE_H
+
+#include "long.h"
+
+#if !NORM_IS_SMALL
+
+enum {
+    TILE_ELEMENTS = 2048,
+    TILE_STAGE = 1024, /* elements of a staging buffer: there are two */
+    TILE_NEAR_ELEMENTS = 32 << 10
+};
+
+typedef struct row_tile {
+    const char *x, *w, *b;
+    size_t x_stride, n;
+    int count;
+    tile_scalars s;
+} row_tile;
+
+/* The folded lanes of eight rows, in memory: conversions from a register take the shuffle port. */
+typedef struct folded_rows {
+    _Alignas(64) float row[8][FAST_LEAST];
+} folded_rows;
+
+NRG_INLINE void store_folded(float *to, const vf *v)
+{
+    NRG_UNROLL
+    for (int j = 0; j < (int)FAST_FOLDED; j++)
+        v_st_f32(to + j * VN, v[j]);
+}
+
+NRG_INLINE void totals_of_eight(double *to, folded_rows *from)
+{
+    vd8 eight[8];
+#ifdef __GNUC__
+    __asm__("" : "+m"(*from)); /* otherwise gcc forwards the stores in registers */
+#endif
+    NRG_UNROLL
+    for (int k = 0; k < 8; k++) {
+        NRG_UNROLL
+        for (int j = 0; j < (int)FAST_FOLDED; j++)
+            eight[k].v[j] = vd_add(vd_ld_f32(from->row[k] + j * VN / 2), vd_ld_f32(from->row[k] + 8 + j * VN / 2));
+    }
+    vd8_sum_rows(eight, to);
+}
+
+/* All pilots before the sums: a row would have to wait for its own. */
+NRG_INLINE void pilots_of_tile(tile_sums *sums, const row_tile *at, size_t dim, norm_policy P)
+{
+    const vf scale = v_set1(pilot_scale(dim));
+    const char *x = at->x;
+    const int count = P.rows ? P.rows : at->count;
+    for (int k = 0; k < count; k += VN) {
+        vf rows[VN];
+        for (int i = 0; i < (int)VN; i++) { /* unrolled: 6 KB an instance */
+            const row_operands row = {.x = x};
+            rows[i] = pilot_lanes(row, dim, 0, P);
+            x += P.rows || k + i + 1 < count ? at->x_stride : 0; /* the last row again, where there are no more */
+        }
+        v_st_f32(sums->pilot + k, v_mul(v_fold_rows(rows), scale));
+    }
+}
+
+NRG_INLINE void sum_exact_tile(tile_sums *sums, const row_tile *at, size_t dim, norm_policy P)
+{
+    const char *x = at->x;
+    for (int k = 0; k < at->count; k += NORM_BATCH) {
+        const int some = at->count - k < NORM_BATCH ? at->count - k : NORM_BATCH;
+        vd8 t[NORM_BATCH], tt[NORM_BATCH];
+        for (int i = 0; i < some; i++) {
+            const summed_row from = {{.x = x}, v_zero(), NULL};
+            exact_lanes lanes;
+            clear_exact_lanes(&lanes);
+            sum_exact_chunk(&lanes, &from, 0, dim, 0, P);
+            if (is_centred(P))
+                t[i] = fold_exact(lanes.t);
+            tt[i] = fold_exact(lanes.tt);
+            x += at->x_stride;
+        }
+        for (int i = some; i < NORM_BATCH; i++) {
+            tt[i] = tt[0];
+            if (is_centred(P))
+                t[i] = t[0];
+        }
+        vd8_sum_rows(tt, sums->tt + k);
+        if (is_centred(P))
+            vd8_sum_rows(t, sums->t + k);
+    }
+}
+
+NRG_INLINE void sum_tile(row_tile *at, const nrg_norm_job *job, unsigned options, norm_policy P)
+{
+    const size_t dim = dim_of(job, P), bytes = bytes_of(dim, P.dtype, 0), stride = at->x_stride;
+    /* pilots have read half of the next rows already */
+    const size_t ahead = ((2048 + bytes - 1) / bytes + (is_centred(P) ? TILE / 2 : 0)) * stride;
+    const int count = P.rows ? P.rows : at->count;
+    const char *x = at->x;
+    tile_sums sums;
+    if (count < 1)
+        __builtin_unreachable(); /* gcc warns of sums without rows */
+    if (is_exact(P))
+        sum_exact_tile(&sums, at, dim, P);
+    else if (is_centred(P))
+        pilots_of_tile(&sums, at, dim, P);
+    for (int k = 0; !is_exact(P) && k < count; k += 8) {
+        const int some = P.rows ? 8 : count - k < 8 ? count - k : 8;
+        folded_rows t, tt;
+        for (int i = 0; i < some; i++) {
+            const summed_row from = {{.x = x}, is_centred(P) ? v_set1(sums.pilot[k + i]) : v_zero(), NULL};
+            block_lanes sum;
+            if (NRG_RARELY(options & OPT_PREFETCH))
+                prefetch_ahead(x, bytes, ahead);
+            sum_block(&sum, &from, 0, dim, 0, P);
+            if (is_centred(P))
+                store_folded(t.row[i], sum.t);
+            store_folded(tt.row[i], sum.tt);
+            x += stride;
+        }
+        for (int i = some; i < 8; i++) { /* numbers for the lanes that no row has */
+            memcpy(tt.row[i], tt.row[0], sizeof tt.row[0]);
+            if (is_centred(P))
+                memcpy(t.row[i], t.row[0], sizeof t.row[0]);
+        }
+        totals_of_eight(sums.tt + k, &tt);
+        if (is_centred(P))
+            totals_of_eight(sums.t + k, &t);
+    }
+    if (VN > 8 && !is_exact(P) && count <= 8) {
+        memcpy(sums.tt + 8, sums.tt, 8 * sizeof *sums.tt);
+        if (is_centred(P))
+            memcpy(sums.t + 8, sums.t, 8 * sizeof *sums.t);
+    }
+    scalars_of_tile(&at->s, job, &sums, count, options, P);
+}
+
+NRG_INLINE norm_policy tile_sum_policy(nrg_dtype D, unsigned must)
+{
+    return (norm_policy){.dtype = D, .must = must, .least = 1, .most = FAST_BLOCK, .multiple = 1};
+}
+
+NRG_INLINE void sum_tile_rms_of(row_tile *at, const nrg_norm_job *job, unsigned options, nrg_dtype D)
+{
+    sum_tile(at, job, options, tile_sum_policy(D, 0));
+}
+NRG_BY_DTYPE(sum_tile_rms, (at, job, options), row_tile *at, const nrg_norm_job *job, unsigned options)
+
+static __attribute__((noinline)) void sum_tile_layer(row_tile *at, const nrg_norm_job *job, unsigned options)
+{
+    sum_tile(at, job, options, tile_sum_policy(NRG_F32, OPT_CENTRED));
+}
+
+static __attribute__((noinline)) void sum_exact_tile_rms(row_tile *at, const nrg_norm_job *job, unsigned options)
+{
+    sum_tile(at, job, options, tile_sum_policy(NRG_F32, OPT_EXACT));
+}
+
+static __attribute__((noinline)) void sum_exact_tile_layer(row_tile *at, const nrg_norm_job *job, unsigned options)
+{
+    sum_tile(at, job, options, tile_sum_policy(NRG_F32, OPT_EXACT | OPT_CENTRED));
+}
+
+/* Rows of 16 bits as floats, so that centred sums are those of f32 rows: a loop of their own takes 8 KB. */
+NRG_INLINE void widen_tile_of(float *to, const row_tile *at, size_t dim, nrg_dtype D)
+{
+    const char *x = at->x;
+    for (int k = 0; k < at->count; k++, x += at->x_stride, to += dim) {
+        size_t i = 0;
+        for (; i + VN <= dim; i += VN)
+            v_st_f32(to + i, load_whole(x, i, D));
+        if (i < dim)
+            v_stn_f32(to + i, load_part(x, i, dim - i, D), dim - i);
+    }
+}
+NRG_BY_DTYPE(widen_tile, (to, at, dim), float *to, const row_tile *at, size_t dim)
+
+static __attribute__((noinline)) void sum_widened_tile(row_tile *at, const nrg_norm_job *job, unsigned options, nrg_dtype D)
+{
+    float wide[TILE_STAGE];
+    const char *const x = at->x;
+    const size_t x_stride = at->x_stride;
+    widen_tile(wide, at, job->dim, D);
+    at->x = (const char *)wide;
+    at->x_stride = job->dim * sizeof *wide;
+    sum_tile_layer(at, job, options & ~(unsigned)OPT_PREFETCH);
+    at->x = x;
+    at->x_stride = x_stride;
+}
+
+NRG_INLINE void sum_tile_by(row_tile *at, const nrg_norm_job *job, unsigned options, norm_policy P)
+{
+    const int has_mean = (options & OPT_CENTRED) != 0;
+    if (is_exact(P) && has_mean)
+        sum_exact_tile_layer(at, job, options);
+    else if (is_exact(P))
+        sum_exact_tile_rms(at, job, options);
+    else if (!has_mean)
+        sum_tile_rms(at, job, options, P.dtype);
+    else if (P.dtype == NRG_F32)
+        sum_tile_layer(at, job, options);
+    else
+        sum_widened_tile(at, job, options, P.dtype);
+}
+
+NRG_INLINE row_outputs outputs_in_tile(const row_tile *at, const nrg_norm_job *job, row_operands row, int k, norm_policy P)
+{
+    const tile_scalars *const s = &at->s;
+    const row_scalars one = {s->factor[k], is_exact(P) ? s->low[k] : 0, s->centre[k], s->shift[k], 0, 1};
+    return outputs_of_row(row, &one, job);
+}
+
+NRG_INLINE void output_tile(const row_tile *at, const nrg_norm_job *job, unsigned options, norm_policy P)
+{
+    const size_t dim = dim_of(job, P), bytes = bytes_of(dim, P.dtype, 0), o_stride = job->o_stride;
+    const size_t ahead = (2048 + bytes - 1) / bytes * o_stride;
+    const tile_scalars *const s = &at->s;
+    const unsigned fallback = s->fallback, prefetches = (options & (OPT_PREFETCH | OPT_STREAM_O)) == OPT_PREFETCH;
+    const int count = P.rows ? P.rows : at->count;
+    row_operands row = {.x = at->x, .w = at->w, .b = at->b, .o = job->o + at->n * o_stride};
+    /* fallbacks first, statistics last: a call in the loop would take its registers from every row */
+    for (int k = 0; !P.rows && NRG_RARELY(fallback != 0) && k < count; k++)
+        if (fallback >> k & 1)
+            fallback_row(job, at->n + (size_t)k, P.dtype);
+    for (int k = 0; k < count; k++) {
+        const row_outputs to = outputs_in_tile(at, job, row, k, P);
+        if (prefetches)
+            prefetch_ahead(row.o, bytes, ahead);
+        if (P.rows || !NRG_RARELY(fallback >> k & 1))
+            output_elements(&to, 0, dim, options, P);
+        row.x += at->x_stride;
+        row.o += o_stride;
+    }
+    for (int k = 0; NRG_RARELY(options & OPT_STATISTICS) && k < count; k++)
+        if (!(fallback >> k & 1))
+            store_statistics(job, options & OPT_CENTRED ? s->centre[k] : 0, s->rstd[k], at->n + (size_t)k);
+}
+
+/* The rows of a tile one of which needs the fallback. */
+static __attribute__((noinline)) void output_mixed_tile(const row_tile *at, const nrg_norm_job *job, unsigned options)
+{
+    norm_policy P = general_policy(NRG_F32, 0);
+    P.may = OPT_CENTRED | OPT_WEIGHT | OPT_BIAS;
+    output_tile(at, job, options & P.may, P);
+}
+
+/* r = x + y of the rows of a tile, to where it is stored and to the staging buffer, which may be NULL. */
+NRG_INLINE void residual_of_tile_of(row_tile *at, const nrg_norm_job *job, char *stage, unsigned options, nrg_dtype D)
+{
+    enum { STEP = FAST_LANES };
+    const norm_policy P = {.may = OPT_RESIDUAL | OPT_Y_F32 | (D == NRG_F32 ? 0 : OPT_KEEP_R)};
+    const size_t dim = job->dim, bytes = bytes_of(dim, D, 0), ahead = (2048 + bytes - 1) / bytes;
+    row_operands row = operands_of_row(job, at->n, options, D);
+    at->x = stage ? stage : row.r;
+    at->x_stride = stage ? bytes : job->r_stride;
+    for (int k = 0; k < at->count; k++) {
+        float *const floats = D == NRG_F32 ? (float *)stage : NULL;
+        row.kept = (uint16_t *)stage;
+        if (job->stream) {
+            prefetch_ahead(row.x, bytes, ahead * job->x_stride);
+            if (row.y)
+                prefetch_ahead(row.y, bytes, ahead * job->y_stride);
+        }
+        size_t i = 0;
+        vf v[NORM_STEP];
+        for (; i + STEP <= dim; i += STEP) {
+            source_step(v, FAST_VECTORS, row, i, STEP, options_in(options, P), D);
+            if (floats)
+                store_f32_step(v, FAST_VECTORS, floats + i, STEP, 0);
+        }
+        for (; i + VN <= dim; i += VN) {
+            source_step(v, 1, row, i, VN, options_in(options, P), D);
+            if (floats)
+                store_f32_step(v, 1, floats + i, VN, 0);
+        }
+        if (i < dim) {
+            source_step(v, 1, row, i, dim - i, options_in(options, P), D);
+            if (floats)
+                store_f32_step(v, 1, floats + i, dim - i, 0);
+        }
+        row.x += job->x_stride;
+        if (row.y)
+            row.y += job->y_stride;
+        if (row.r)
+            row.r += job->r_stride;
+        if (stage)
+            stage += bytes;
+    }
+}
+NRG_BY_DTYPE(residual_of_tile, (at, job, stage, options), row_tile *at, const nrg_norm_job *job, char *stage, unsigned options)
+
+/* w + offset, or b, as floats in the order of steps: once for all rows. */
+NRG_INLINE void ready_weights_of(float *to, const char *from, float offset, size_t dim, int is_f32, nrg_dtype D)
+{
+    const int most = D == NRG_F32 ? FAST_VECTORS : V_FAST_HALF;
+    for (size_t i = 0; i < dim;) {
+        vf v[NORM_STEP];
+        const size_t step = (size_t)most * VN, n = i + step <= dim ? step : lanes_at(i, dim);
+        const int G = n == step ? most : 1;
+        if (G == most)
+            load_elements(v, most, from, i, step, D, is_f32);
+        else
+            load_elements(v, 1, from, i, n, D, is_f32);
+        for (int j = 0; j < G; j++) {
+            const vf w = offset != 0 ? v_add(v[j], v_set1(offset)) : v[j];
+            store_lanes(to + i + (size_t)j * VN, w, G == 1 ? n : VN);
+        }
+        i += n;
+    }
+}
+
+NRG_BY_DTYPE(ready_weights, (to, from, offset, dim, is_f32), float *to, const char *from, float offset, size_t dim, int is_f32)
+
+NRG_INLINE const char *weights_of_tiles(float *to, const char *from, float offset, const nrg_norm_job *job, nrg_dtype D)
+{
+    if (!from || (D == NRG_F32 && offset == 0))
+        return from;
+    ready_weights(to, from, offset, job->dim, job->w_f32, D);
+    return (const char *)to;
+}
+
+/* c/√d is so near 1 that scalars_side_by_side tests all conditions. */
+NRG_INLINE int fit_tiles(const nrg_norm_job *job)
+{
+    return job->row_end - job->row_begin >= 2 && job->formula.k >= 0x1p-8 && job->formula.k <= 0x1p8;
+}
+
+NRG_INLINE int fit_full_tiles(const nrg_norm_job *job)
+{
+    return job->row_end - job->row_begin >= TILE && job->formula.k >= 0x1p-8 && job->formula.k <= 0x1p8;
+}
+
+/* The policy of outputs: a residual is nothing but another x, and weights are ready. */
+NRG_INLINE norm_policy tile_policy(norm_policy P)
+{
+    const unsigned done = OPT_RESIDUAL | OPT_W_OFFSET | OPT_W_F32 | OPT_Y_F32;
+    P.may &= ~done;
+    P.must = (P.must & ~done) | OPT_READY;
+    return P;
+}
+
+NRG_INLINE void schedule_tiles(const nrg_norm_job *job, unsigned options, norm_policy P)
+{
+    const int has_residual = (options & (OPT_ADD_Y | OPT_STORE_R)) != 0, staged = has_residual && !(options & OPT_READ_R),
+              widened = P.dtype != NRG_F32 && options & OPT_CENTRED;
+    const size_t dim = job->dim, fit = lesser((staged || widened ? TILE_STAGE : TILE_ELEMENTS) / dim, TILE),
+                 most = fit > 8 ? fit / 8 * 8 : fit;
+    const norm_policy plain = tile_policy(P);
+    float ready_w[FAST_BLOCK], ready_b[FAST_BLOCK];
+    _Alignas(64) char stage[2][TILE_STAGE * (P.dtype == NRG_F32 ? 4 : 2)];
+    const char *const w = weights_of_tiles(ready_w, job->w, P.may & OPT_W_OFFSET ? job->formula.w_offset : 0, job, P.dtype),
+                      *const b = weights_of_tiles(ready_b, job->b, 0, job, P.dtype);
+    row_tile tiles[2];
+    size_t n = job->row_begin;
+    for (int turn = 0;; turn ^= 1) {
+        row_tile *const next = &tiles[turn];
+        if (n != job->row_end) {
+            next->w = w;
+            next->b = b;
+            next->n = n;
+            next->count = (int)lesser(most, job->row_end - n);
+            next->x = job->x + n * job->x_stride;
+            next->x_stride = job->x_stride;
+            if (has_residual)
+                residual_of_tile(next, job, staged ? stage[turn] : NULL, options | (staged ? OPT_KEEP_R : 0), P.dtype);
+            sum_tile_by(next, job, has_residual ? options & ~(unsigned)OPT_PREFETCH : options, P);
+        }
+        if (n != job->row_begin)
+            output_tile(&tiles[turn ^ 1], job, options, plain);
+        if (n == job->row_end)
+            break;
+        n += (size_t)next->count;
+    }
+    if (options & (OPT_STREAM_R | OPT_STREAM_O))
+        v_nt_fence();
+}
+
+/* f32 rows of one length with a weight, in full tiles: all counts are constants. The dispatcher does the rows that are left.
+ * Other tiles take 1.17 to 1.56 times as long over rows of 64 and 1.0 to 1.2 over rows of 128 (Granite Rapids). */
+NRG_INLINE void schedule_full_tiles(const nrg_norm_job *job, unsigned options, norm_policy P)
+{
+    const unsigned residual = options & OPT_CACHED_R;
+    const size_t dim = P.least, end = job->row_end - (job->row_end - job->row_begin) % TILE;
+    norm_policy plain = tile_policy(P), biased;
+    plain.may = 0;
+    biased = plain;
+    biased.must |= OPT_BIAS;
+    row_tile tiles[2];
+    size_t n = job->row_begin;
+    /* a call of more elements reads from beyond L1: 4096x64 rms 1.12 × (AVX-512), 1.27 (AVX2) */
+    options = (job->row_end - n) * dim > TILE_NEAR_ELEMENTS ? OPT_PREFETCH : 0;
+    for (int turn = 0;; turn ^= 1) {
+        row_tile *const next = &tiles[turn], *const ready = &tiles[turn ^ 1];
+        if (n != end) {
+            next->w = job->w;
+            next->b = job->b;
+            next->n = n;
+            next->count = TILE;
+            next->x = job->x + n * job->x_stride;
+            next->x_stride = job->x_stride;
+            if (residual)
+                residual_of_tile(next, job, NULL, residual, P.dtype);
+            sum_tile(next, job, options, plain);
+        }
+        if (n != job->row_begin) {
+            if (NRG_RARELY(ready->s.fallback != 0))
+                output_mixed_tile(ready, job, (P.must & OPT_CENTRED) | OPT_WEIGHT | (job->b ? OPT_BIAS : 0));
+            else if (job->b)
+                output_tile(ready, job, options, biased);
+            else
+                output_tile(ready, job, options, plain);
+        }
+        if (n == end)
+            break;
+        n += TILE;
+    }
+}
+
+#endif
+
+#endif
