@@ -25,7 +25,7 @@ stages=(
     "instructions  instruction counts of one-row calls, compared with tests/instructions/counts.txt"
     "abi        the binary interface is that of tests/abi/, or has more functions"
     "size       size of the shared library and of programs, bytes by source and folder, stack use of a call"
-    "reduced    a build with norms, activations and RoPE, without backward passes: tests, size"
+    "reduced    a small build: norms, activations and RoPE, profile small, without backward passes: tests, hashes, size"
     "install    meson install: pkg-config, find_package of CMake, a program of ten lines"
     "shell      manual pages and completion match the options of the programs"
     "embedding  the commands of docs/howto/vendor-sources.md, smaller-builds.md and threads.md, unchanged"
@@ -58,7 +58,7 @@ machine=$(uname -m)
 size_limit=2620000 # bytes, with generic and the three x86 paths: rows, channels, activations and positions, forward and backward, in three dtypes
 program_limit=265000 # bytes: a program that calls nrg_rms_norm_f32 alone, libc and libm apart
 forward_limit=646000 # bytes: the same of nrg_norm_forward, which has all dtypes, gates and formats
-reduced_limit=770000 # bytes: the shared library of norms, activations and RoPE without backward passes
+reduced_limit=612000 # bytes: the shared library of norms, activations and RoPE without backward passes, profile small
 stack_limit=16384 # bytes, any call; promised in nrg/norm.h
 common_options=(-Dwerror=true -Dtests=true)
 qemu_arm64=(qemu-aarch64 -L /usr/aarch64-linux-gnu)
@@ -433,14 +433,30 @@ stage_size() {
     parts_done
 }
 
+# The bits do not depend on the profile. Cases of other ops depend on the families that are built.
+reduced_hashes() {
+    local path paths
+    paths=$(cpu_paths)
+    for path in ${paths//,/ }; do
+        "$build/reduced/tools/nrg" check --hash --quick --op norm_forward --isa "$path" >"$state/hashes" || return 1
+        if [[ ! -s $state/hashes ]] || grep -vxFf "$root/tests/hashes-quick.txt" "$state/hashes"; then
+            say "$path: not the hashes of tests/hashes-quick.txt"
+            return 1
+        fi
+        say "$path: $(wc -l <"$state/hashes") hashes of tests/hashes-quick.txt"
+    done
+}
+
 stage_reduced() {
     local paths=("$(own_paths)")
     if ((full)) || [[ $machine != x86_64 || $(cpu_paths) == *avx512 ]]; then
         paths=() # what the size is a limit for
     fi
-    configure "$build/reduced" gcc "${common_options[@]}" -Dbench=false -Dfamilies=norm,activation,rope -Dbackward=false "${paths[@]}"
+    configure "$build/reduced" gcc "${common_options[@]}" -Dbench=false -Dfamilies=norm,activation,rope -Dbackward=false -Dprofile=small \
+        "${paths[@]}"
     compile "$build/reduced"
     NRG_TEST_SCALE=small NRG_REQUIRE_PATHS=$(cpu_paths) part run_tests "$build/reduced"
+    part reduced_hashes
     ((!full)) || part "$build/reduced/tools/nrg" check # its quick cases are among the tests of such a build
     if ((${#paths[@]})); then
         skip "the limit on its size, which is for all paths: with --full"
