@@ -45,7 +45,7 @@ def test_of_a_faulty_library(function):
     return function if ONLY else test(function)
 
 
-PROGRESS = re.compile(r"^nrg [a-z-]+: .*, \d+ s\n", re.M)
+PROGRESS = re.compile(r"^nrg [a-z0-9 -]+: .*, \d+ s\n", re.M)
 
 
 class Run:
