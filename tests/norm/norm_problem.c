@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../../check/norm/settle.h"
 #include "../harness/element.h"
 #include "../harness/rows.h"
 
@@ -11,8 +12,10 @@ static nrg_dtype beside(nrg_dtype other, nrg_dtype dtype) { return other == NRG_
 
 norm_problem norm_problem_of(const plain_case *c)
 {
-    const nrg_norm_spec *s = &c->c.spec;
-    return (norm_problem){.spec = *s,
+    nrg_norm_spec spec = c->c.spec;
+    const nrg_norm_spec *const s = &spec;
+    norm_settle(&spec, plain_array(c, SWEEP_W) != NULL);
+    return (norm_problem){.spec = spec,
                           .y_dtype = beside(s->y_dtype, s->dtype),
                           .r_dtype = beside(s->r_dtype, s->dtype),
                           .w_dtype = beside(s->w_dtype, s->dtype),
