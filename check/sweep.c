@@ -78,7 +78,10 @@ const char *sweep_kernel_grade(int kernel) { return kernels[kernel].accuracy == 
 
 const char *sweep_operand_name(const sweep_case *c, int operand) { return c->operands[operand].name; }
 
-static uint64_t lengths(const sweep_family *family, sweep_level level) { return family->small[level] + family->large; }
+static uint64_t lengths(const sweep_family *family, sweep_level level)
+{
+    return family->small[level] + (level == SWEEP_LOOPS ? 0 : family->large);
+}
 
 static uint64_t count(const sweep_family *family, sweep_level level)
 {

@@ -11,7 +11,8 @@
 
 #include <nrg/nrg.h>
 
-typedef enum sweep_level { SWEEP_QUICK, SWEEP_DEFAULT, SWEEP_FULL } sweep_level;
+/* SWEEP_LOOPS: for tests, in addition to one of the others, and without a hash: shapes and options that have their own loops. */
+typedef enum sweep_level { SWEEP_QUICK, SWEEP_DEFAULT, SWEEP_FULL, SWEEP_LOOPS } sweep_level;
 
 /* Inputs, then outputs, then scratch: memory that is lent to a call, whose contents afterwards are nobody's business.
  *

@@ -167,7 +167,7 @@ nrg_status sweep_norm_run(const sweep_case *c, int shares, unsigned char *memory
     nrg_status status = NRG_OK;
     sweep_bind_call(c, &nrg_call_norm_forward, (void *const[]){&spec, &args}, sweep_norm_slots, memory);
     norm_settle(&spec, args.w != NULL);
-    if (c->n % 5 == 2)
+    if (c->n % 5 == 2 && c->level != SWEEP_LOOPS)
         return run_in_parts(c, shares, &spec, &args);
     SWEEP_EACH_SHARE(status, c, shares, nrg_norm_forward(&spec, &args, ith, nth));
     return status;

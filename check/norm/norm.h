@@ -12,7 +12,7 @@ enum { SWEEP_CENTRED = 1, SWEEP_WEIGHT = 2, SWEEP_BIAS = 4, SWEEP_RESIDUAL_SHIFT
 enum { SWEEP_RESIDUAL_NONE, SWEEP_RESIDUAL_SUM, SWEEP_RESIDUAL_R, SWEEP_RESIDUAL_AFTER };
 
 /* The lengths of both. */
-#define SWEEP_NORM_LENGTHS .small = {130, 300, 1100}, .large = SWEEP_NORM_LARGE
+#define SWEEP_NORM_LENGTHS .small = {130, 300, 1100, 2}, .large = SWEEP_NORM_LARGE
 enum { SWEEP_NORM_LARGE = 21 };
 
 /* Draws shape, spec and shares of a case, of a family whose ways are `combinations` of the 32; returns its combination. */

@@ -167,9 +167,8 @@ static int layouts_of(uint64_t cases, uint64_t n)
     return cases < 1000 ? 4 : 2;
 }
 
-void case_sweep(int kernel, int i, int parts, uint64_t most, case_change *change)
+static void sweep_level_of(sweep_level level, int kernel, int i, int parts, uint64_t most, case_change *change)
 {
-    const sweep_level level = test_small() ? SWEEP_QUICK : SWEEP_FULL;
     const uint64_t first = sweep_first(level, kernel), cases = sweep_first(level, kernel + 1) - first;
     unsigned char *memory = NULL;
     size_t room = 0;
@@ -195,6 +194,12 @@ void case_sweep(int kernel, int i, int parts, uint64_t most, case_change *change
         case_call_free(&call);
     }
     free(memory);
+}
+
+void case_sweep(int kernel, int i, int parts, uint64_t most, case_change *change)
+{
+    sweep_level_of(test_small() ? SWEEP_QUICK : SWEEP_FULL, kernel, i, parts, most, change);
+    sweep_level_of(SWEEP_LOOPS, kernel, i, parts, most, change);
 }
 
 void case_sweep_op(const char *op, int i, int parts, uint64_t most, case_change *change)

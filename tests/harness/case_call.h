@@ -25,9 +25,9 @@ void *case_call_content(const case_call *c, int slot);
 
 void case_call_free(case_call *c);
 
-/* Sweeps cases of an op and a dtype, part i of so many: the quick level's where test_small(), else the full level's; about `most`
- * of them, all if there are fewer. change: what a test does to a call before; where it returns 0, there is no call. May be NULL.
- */
+/* Sweeps cases of an op and a dtype, part i of so many: the quick level's where test_small(), else the full level's, and those of
+ * SWEEP_LOOPS; about `most` of each, all if there are fewer. change: what a test does to a call before; where it returns 0, there
+ * is no call. May be NULL. */
 typedef int case_change(case_call *call);
 void case_sweep(int kernel, int i, int parts, uint64_t most, case_change *change);
 
