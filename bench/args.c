@@ -31,6 +31,7 @@ void bench_print_help(void)
         "  --threads    two threads against one\n"
         "  --stores     ordinary against non-temporal stores, by working set\n"
         "  --short      channel norms of few positions (height times width: 1 to 64): GB/s and roofline fraction\n"
+        "  --instances  what the constant loops of row norms gain over the more general ones, case by case\n"
         "  --scan SEED CASES [--only N]\n"
         "               random ops, types, shapes, offsets and gaps between rows: time against rows that suit vectors, and\n"
         "               against AVX2; --only: one of these cases; 2000 cases take three minutes\n"
@@ -113,10 +114,10 @@ int bench_read_args(bench_args *args, int argc, char **argv)
     const struct {
         const char *name;
         int *flag;
-    } flags[] = {{"--table", &args->table},         {"--ratios", &args->ratios},    {"--gates", &args->gates},
-                 {"--threads", &args->threads},     {"--stores", &args->stores},    {"--short", &args->short_sets},
-                 {"--selfcheck", &args->selfcheck}, {"--rivals", &args->rivals},    {"--errors", &args->errors},
-                 {"--quick", &args->quick},         {"--markdown", &args->markdown}};
+    } flags[] = {{"--table", &args->table},         {"--ratios", &args->ratios},     {"--gates", &args->gates},
+                 {"--threads", &args->threads},     {"--stores", &args->stores},     {"--short", &args->short_sets},
+                 {"--selfcheck", &args->selfcheck}, {"--rivals", &args->rivals},     {"--errors", &args->errors},
+                 {"--quick", &args->quick},         {"--markdown", &args->markdown}, {"--instances", &args->instances}};
     const struct {
         const char *name;
         const char **value;
@@ -150,7 +151,8 @@ int bench_read_args(bench_args *args, int argc, char **argv)
             stranger = argv[i];
     }
     const int has_mode = args->table || args->ratios || args->gates || args->threads || args->stores || args->short_sets ||
-                         args->selfcheck || args->rivals || args->errors || seed || args->report || args->compare;
+                         args->instances || args->selfcheck || args->rivals || args->errors || seed || args->report ||
+                         args->compare;
     if (stranger && (has_mode || !is_of_google(stranger))) {
         suggestion nearest = {NULL, 0};
         const char *equals = strchr(stranger, '=');

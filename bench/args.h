@@ -11,7 +11,7 @@ extern "C" {
 #endif
 
 typedef struct bench_args {
-    int table, rivals, errors, ratios, gates, threads, stores, short_sets, selfcheck; /* modes; any number of them */
+    int table, rivals, errors, ratios, gates, threads, stores, short_sets, instances, selfcheck; /* modes; any number of them */
     int quick, markdown;
     const char *dtype, *path, *kernel, *op, *shape; /* filters, NULL: no filter; "a,b": a or b */
     double seconds;                                 /* a case; 0: the default */

@@ -60,6 +60,8 @@ int bench_run_modes(const bench_args *args)
         status |= bench_stores_mode(args);
     if (args->short_sets)
         status |= bench_short_mode(args);
+    if (args->instances)
+        status |= bench_instances_mode(args);
     if (args->scan)
         status |= bench_scan_mode(args);
     if (args->report)

@@ -19,6 +19,7 @@ int bench_stores_mode(const bench_args *args);
 int bench_short_mode(const bench_args *args);
 int bench_scan_mode(const bench_args *args);
 int bench_selfcheck_mode(const bench_args *args);
+int bench_instances_mode(const bench_args *args);
 int bench_report_mode(const bench_args *args);
 int bench_compare_mode(const bench_args *args);
 

@@ -22,6 +22,9 @@ NRG_INLINE void norm_plain(const nrg_norm_job *job, nrg_dtype D) { general_rows(
     (OPT_CENTRED | OPT_RESIDUAL | OPT_PREFETCH | OPT_STREAM_O | OPT_WEIGHT | OPT_W_OFFSET | OPT_BIAS | OPT_STATISTICS)
 #define SHORT_16 (SHORT_ROWS | OPT_Y_F32 | OPT_W_F32)
 #define POLICY(element, ...) ((norm_policy){.dtype = (element), __VA_ARGS__})
+#ifndef NORM_LEAVES_OUT
+#define NORM_LEAVES_OUT(name) 0 /* nrg-bench --instances measures what an instance gains */
+#endif
 
 #define INSTANCE(name, element, schedule, ...)                                                                                   \
     static __attribute__((noinline)) void instance_##name(const nrg_norm_job *job, unsigned options)                             \
@@ -48,7 +51,8 @@ NRG_INLINE void norm_plain(const nrg_norm_job *job, nrg_dtype D)
     const unsigned options = options_of_job(job, D);
     const size_t dim = job->dim;
 #define INSTANCE(name, element, schedule, ...)                                                                                   \
-    if (D == (element) && policy_accepts(POLICY(element, __VA_ARGS__), options, dim) && fit_##schedule(job)) {                   \
+    if (D == (element) && policy_accepts(POLICY(element, __VA_ARGS__), options, dim) && fit_##schedule(job) &&                   \
+        !NORM_LEAVES_OUT(name)) {                                                                                                \
         instance_##name(job, options);                                                                                           \
         if (POLICY(element, __VA_ARGS__).rows)                                                                                   \
             norm_remaining_rows(job, options, TILE);                                                                             \

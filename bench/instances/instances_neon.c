@@ -1,0 +1,4 @@
+/* SPDX-License-Identifier: MIT */
+#include "../../src/neon/vec.h"
+
+#include "instances_template.h"
