@@ -24,7 +24,7 @@ stages=(
     "symbols    exported functions, required functions, and the instructions of each path"
     "instructions  instruction counts of one-row calls, compared with tests/instructions/counts.txt"
     "abi        the binary interface is that of tests/abi/, or has more functions"
-    "size       size of the shared library and of programs, bytes by source and folder, stack use of a call"
+    "size       size of the shared library, of programs, of functions and instances of row norms, by source and folder; stack use of a call"
     "reduced    a small build: norms, activations and RoPE, profile small, without backward passes: tests, hashes, size"
     "install    meson install: pkg-config, find_package of CMake, a program of ten lines"
     "shell      manual pages and completion match the options of the programs"
@@ -430,6 +430,11 @@ stage_size() {
     part check_program "nrg_rms_norm_f32(1, 4, x, w, o, 0.0)" "$program_limit"
     part check_program "nrg_norm_forward(&spec, &args, 0, 1)" "$forward_limit"
     part "$(numpy_python)" "$root/scripts/stack_use.py" "$stack_limit" "$build/gcc/src"
+    if [[ $(gcc -dumpversion) == 12* ]]; then
+        part "$(numpy_python)" "$root/scripts/instances.py" "$build/gcc"
+    else
+        skip "bytes of functions and instances of row norms, which are stated for gcc 12"
+    fi
     parts_done
 }
 
