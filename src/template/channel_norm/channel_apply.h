@@ -10,8 +10,8 @@
 
 #include "channel_apply_silu.h"
 
-NRG_INLINE void finish_step(vf *v, int G, const char *y, char *o, size_t i, size_t n, channel_finish finish, int stream,
-                            nrg_dtype D)
+NRG_INLINE void finish_channel_step(vf *v, int G, const char *y, char *o, size_t i, size_t n, channel_finish finish, int stream,
+                                    nrg_dtype D)
 {
     if (y) {
         vf more[V_APPLY];
@@ -59,7 +59,7 @@ NRG_INLINE void run_step(const channel_run *run, const channel_vf *f, const chan
                : fast        ? normalized_fast(v[j], f->lo, f->hi, f->shift)
                : run->folded ? v_fma(v[j], f->hi, f->shift)
                              : normalized(v[j], f->hi, f->lo, f->shift, f->shift_lo);
-    finish_step(v, G, run->y, run->o, i, n, run->finish, run->stream, D);
+    finish_channel_step(v, G, run->y, run->o, i, n, run->finish, run->stream, D);
 }
 
 /* room: elements from the plane's first on that may be written, since what lies behind the plane is made afterwards. The plane's
@@ -190,8 +190,8 @@ NRG_INLINE void column_step(const channel_column_run *run, const channel_column_
                              : normalized(v[j], hi, v_ld_f32(f->lo + k + j * VN), shift, v_ld_f32(f->shift_lo + k + j * VN));
     }
     const size_t o_size = run->finish == CHANNEL_TO_STAGE ? sizeof(float) : size;
-    finish_step(v, G, run->y ? run->y + row * run->y_stride + k * size : NULL, run->o + row * run->o_stride + k * o_size, 0, n,
-                run->finish, run->stream, D);
+    finish_channel_step(v, G, run->y ? run->y + row * run->y_stride + k * size : NULL, run->o + row * run->o_stride + k * o_size,
+                        0, n, run->finish, run->stream, D);
 }
 
 NRG_INLINE void apply_row(const channel_column_run *run, const channel_column_factors *f, size_t row, int fast, nrg_dtype D)

@@ -137,7 +137,7 @@ NRG_INLINE void fallback_rows(const channel_column_run *at, const channel_column
             } else
                 v[j] = in_double;
         }
-        finish_step(v, G, run.y ? run.y + row * run.y_stride : NULL, o, 0, n, run.finish, 0, D);
+        finish_channel_step(v, G, run.y ? run.y + row * run.y_stride : NULL, o, 0, n, run.finish, 0, D);
     }
 }
 

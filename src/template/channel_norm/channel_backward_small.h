@@ -48,10 +48,10 @@ static inline int backward_small_columns(const nrg_channel_norm_backward_job *jo
 
 /* ---- sums of planes ---- */
 
-/* As fold_lanes, of which the first `filled` registers hold something. */
+/* As fold_exact, of which the first `filled` registers hold something. */
 NRG_INLINE vd8 fold_few_lanes(const vd *lanes, int filled)
 {
-    enum { Q = NORM_LANE_REGISTERS / 4 };
+    enum { Q = EXACT_LANE_VDS / 4 };
     vd8 folded;
     NRG_UNROLL
     for (int j = 0; j < Q; j++) {
@@ -84,8 +84,8 @@ NRG_INLINE void small_plane_sums(const float *d, const float *x, const float *ce
             if (filled > 1)
                 add_gradient(&lanes.a[2 * j + 1], &lanes.b[2 * j + 1], vd_high(dv), vd_high(xv), mean);
         }
-        folded_a[p] = fold_few_lanes(lanes.a, filled ? filled : NORM_LANE_REGISTERS);
-        folded_b[p] = fold_few_lanes(lanes.b, filled ? filled : NORM_LANE_REGISTERS);
+        folded_a[p] = fold_few_lanes(lanes.a, filled ? filled : EXACT_LANE_VDS);
+        folded_b[p] = fold_few_lanes(lanes.b, filled ? filled : EXACT_LANE_VDS);
     }
     for (size_t p = planes; p < NORM_BATCH; p++) {
         folded_a[p] = folded_a[0];
@@ -106,8 +106,8 @@ static __attribute__((noinline)) void sum_small_planes(backward_small *m, const 
             small_plane_sums(dc, xc, centre, s, some, a, b, 1);
         else if (s <= VN)
             small_plane_sums(dc, xc, centre, s, some, a, b, 2);
-        else if (s <= NORM_LANES)
-            small_plane_sums(dc, xc, centre, s, some, a, b, NORM_LANE_REGISTERS);
+        else if (s <= EXACT_LANES)
+            small_plane_sums(dc, xc, centre, s, some, a, b, EXACT_LANE_VDS);
         else
             small_plane_sums(dc, xc, centre, s, some, a, b, 0);
     }

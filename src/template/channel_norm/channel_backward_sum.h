@@ -9,7 +9,7 @@
 #include "channel_sum.h"
 
 typedef struct backward_lanes {
-    vd a[NORM_LANE_REGISTERS], b[NORM_LANE_REGISTERS];
+    vd a[EXACT_LANE_VDS], b[EXACT_LANE_VDS];
 } backward_lanes;
 
 NRG_INLINE void add_gradient(vd *a, vd *b, vd d, vd x, vd centre)
@@ -47,7 +47,7 @@ NRG_INLINE void backward_sum_group(backward_lanes *lanes, int G, size_t lane, si
         a[j] = lanes->a[first + (size_t)j];
         b[j] = lanes->b[first + (size_t)j];
     }
-    for (size_t i = lane; i < whole; i += NORM_LANES)
+    for (size_t i = lane; i < whole; i += EXACT_LANES)
         backward_sum_step(a, b, G, d, x, centre, i, (size_t)G * VN, D);
     NRG_UNROLL
     for (int j = 0; j < 2 * G; j++) {
@@ -59,13 +59,13 @@ NRG_INLINE void backward_sum_group(backward_lanes *lanes, int G, size_t lane, si
 /* Adds n elements from the first lane on. */
 NRG_INLINE void add_gradients_of(backward_lanes *lanes, const float *d, const char *x, float mean, size_t n, nrg_dtype D)
 {
-    enum { G = (int)V_SUM2 < (int)NORM_LANE_VECTORS ? (int)V_SUM2 : (int)NORM_LANE_VECTORS };
+    enum { G = (int)V_SUM2 < (int)EXACT_VECTORS ? (int)V_SUM2 : (int)EXACT_VECTORS };
     const vd centre = vd_set1((double)mean);
     for (size_t begin = 0, end; begin < n; begin = end) {
-        end = n - begin > NORM_BLOCK ? begin + NORM_BLOCK : n;
+        end = n - begin > EXACT_CHUNK ? begin + EXACT_CHUNK : n;
         const char *at = x + bytes_of(begin, D, 0);
-        const size_t count = end - begin, whole = count / NORM_LANES * NORM_LANES;
-        for (size_t lane = 0; lane < NORM_LANES; lane += (size_t)G * VN)
+        const size_t count = end - begin, whole = count / EXACT_LANES * EXACT_LANES;
+        for (size_t lane = 0; lane < EXACT_LANES; lane += (size_t)G * VN)
             backward_sum_group(lanes, G, lane, whole, d + begin, at, centre, D);
         for (size_t i = whole, lane = 0; i < count; i += VN, lane += 2)
             backward_sum_step(lanes->a + lane, lanes->b + lane, 1, d + begin, at, centre, i, lanes_at(i, count), D);
@@ -74,11 +74,11 @@ NRG_INLINE void add_gradients_of(backward_lanes *lanes, const float *d, const ch
 
 NRG_BY_DTYPE(add_gradients, (lanes, d, x, mean, n), backward_lanes *lanes, const float *d, const char *x, float mean, size_t n)
 
-static inline void clear_gradients(backward_lanes *lanes) { clear_lanes(lanes->a, lanes->b, 1); }
+static inline void clear_gradients(backward_lanes *lanes) { clear_lane_sums(lanes->a, lanes->b, 1); }
 
 static inline void fold_gradients(const backward_lanes *lanes, double *a, double *b)
 {
-    const vd8 folded_a = fold_lanes(lanes->a), folded_b = fold_lanes(lanes->b);
+    const vd8 folded_a = fold_exact(lanes->a), folded_b = fold_exact(lanes->b);
     *a = vd8_sum(&folded_a);
     *b = vd8_sum(&folded_b);
 }

@@ -56,7 +56,7 @@ static void start_sum(const channel_walk *w, plane_sum *sum, const char *x, size
     sum->segment = w->cut.length;
     sum->across = !w->job->groups && w->cut.length >= length;
     sum->record = NULL;
-    clear_lanes(sum->lanes.t, sum->lanes.q, 1);
+    clear_lane_sums(sum->lanes.t, sum->lanes.q, 1);
     memset(&sum->total, 0, sizeof sum->total);
 }
 
@@ -78,7 +78,7 @@ static __attribute__((noinline)) void end_exactly(const channel_walk *w, plane_s
         add_segment_around(&sum->total, sum->record, count, a, around.u, around.v);
     } else
         add_segment(&sum->total, sum->record, count, t, q);
-    clear_lanes(sum->lanes.t, sum->lanes.q, 1);
+    clear_lane_sums(sum->lanes.t, sum->lanes.q, 1);
 }
 
 /* The present segment, which floats do not serve, once more in double. */

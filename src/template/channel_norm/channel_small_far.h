@@ -36,18 +36,18 @@ NRG_INLINE void small_around_runs_of(small_around *sums, const char *x, size_t n
         for (size_t set = 0; set < count; set++) {
             const char *at = x + (first + set) * bytes_of(n, D, 0);
             const vf a = v_set1((float)sums->a[first + set]);
-            vd u[NORM_LANE_REGISTERS], v[NORM_LANE_REGISTERS];
-            clear_lanes(u, v, 1);
+            vd u[EXACT_LANE_VDS], v[EXACT_LANE_VDS];
+            clear_lane_sums(u, v, 1);
             for (size_t i = 0; i < whole; i += VN) {
                 const vf t = v_sub(load_whole(at, i, D), a);
-                add_to_lanes(u, v, vd_low(t), vd_high(t), 1);
+                accumulate_exact(u, v, vd_low(t), vd_high(t), 1);
             }
             if (rest) {
                 const vf t = v_sub(load_part(at, whole, rest, D), v_mul(last, a));
-                add_to_lanes(u, v, vd_low(t), vd_high(t), 1);
+                accumulate_exact(u, v, vd_low(t), vd_high(t), 1);
             }
-            folded_u[set] = fold_lanes(u);
-            folded_v[set] = fold_lanes(v);
+            folded_u[set] = fold_exact(u);
+            folded_v[set] = fold_exact(v);
         }
         for (size_t set = count; set < NORM_BATCH; set++) {
             folded_u[set] = folded_u[0];

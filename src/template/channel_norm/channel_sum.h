@@ -5,8 +5,8 @@
 #ifndef NRG_TEMPLATE_CHANNEL_CHANNEL_SUM_H
 #define NRG_TEMPLATE_CHANNEL_CHANNEL_SUM_H
 
+#include "../norm/exact_sum.h"
 #include "../norm/norm_scalars.h"
-#include "../norm/norm_sum.h"
 
 enum {
     CHANNEL_LANES_S = 64,     /* batch sets of NCHW with fewer positions are summed by columns */
@@ -16,21 +16,61 @@ enum {
 };
 
 typedef struct channel_lanes {
-    vd t[NORM_LANE_REGISTERS], q[NORM_LANE_REGISTERS];
+    vd t[EXACT_LANE_VDS], q[EXACT_LANE_VDS];
 } channel_lanes;
 
-/* Whole steps of a block, in registers; returns where they end. */
-NRG_INLINE size_t add_whole(channel_lanes *lanes, unsigned how, norm_row row, size_t begin, size_t end, nrg_dtype D, int centred)
+NRG_INLINE void clear_lane_sums(vd *t, vd *q, int centred)
 {
-    const int G = centred ? V_SUM2 : V_SUM1;
-    const size_t stride = (size_t)G * VN > NORM_LANES ? (size_t)G * VN : NORM_LANES;
+    NRG_UNROLL
+    for (int j = 0; j < EXACT_LANE_VDS; j++) {
+        if (centred)
+            t[j] = vd_zero();
+        q[j] = vd_zero();
+    }
+}
+
+/* All steps of G vectors from begin to end, `stride` elements apart, to the lanes of the first. */
+NRG_INLINE void add_exact_steps(vd *t, vd *q, int G, const char *x, size_t begin, size_t end, size_t stride, norm_policy P)
+{
+    const int vectors = G < EXACT_VECTORS ? G : EXACT_VECTORS;
+    vd sum_t[EXACT_LANE_VDS], sum_q[EXACT_LANE_VDS];
+    NRG_UNROLL
+    for (int j = 0; j < 2 * vectors; j++) {
+        sum_t[j] = t[j];
+        sum_q[j] = q[j];
+    }
+    for (size_t i = begin; i < end; i += stride) {
+        vf v[NORM_STEP];
+        if (P.ahead)
+            prefetch_step_ahead(x + bytes_of(i, P.dtype, 0), G, bytes_of(1, P.dtype, 0), P.ahead);
+        if (P.dtype != NRG_F32)
+            load_step(v, G, x, i, (size_t)G * VN, P.dtype);
+        NRG_UNROLL
+        for (int j = 0; j < G; j++) {
+            const float *const at = (const float *)x + i + j * VN;
+            const vd low = P.dtype == NRG_F32 ? vd_ld_f32(at) : vd_low(v[j]),
+                     high = P.dtype == NRG_F32 ? vd_ld_f32(at + VN / 2) : vd_high(v[j]);
+            accumulate_exact(sum_t + 2 * (j % vectors), sum_q + 2 * (j % vectors), low, high, is_centred(P));
+        }
+    }
+    NRG_UNROLL
+    for (int j = 0; j < 2 * vectors; j++) {
+        t[j] = sum_t[j];
+        q[j] = sum_q[j];
+    }
+}
+
+/* Whole steps of a block, in registers; returns where they end. */
+NRG_INLINE size_t add_whole(channel_lanes *lanes, const char *x, size_t begin, size_t end, norm_policy P)
+{
+    const int G = is_centred(P) ? V_SUM2 : V_SUM1;
+    const size_t stride = (size_t)G * VN > EXACT_LANES ? (size_t)G * VN : EXACT_LANES;
     const size_t whole = end - (end - begin) % stride;
     if (begin == whole)
         return whole;
-    sum_group(lanes->t, lanes->q, G, how, NORM_PREFETCH, row, begin, whole, stride, D, centred);
-    if (G < NORM_LANE_VECTORS)
-        sum_group(lanes->t + 2 * G, lanes->q + 2 * G, G, how, NORM_PREFETCH, row, begin + (size_t)G * VN, whole, stride, D,
-                  centred);
+    add_exact_steps(lanes->t, lanes->q, G, x, begin, whole, stride, P);
+    if (G < EXACT_VECTORS)
+        add_exact_steps(lanes->t + 2 * G, lanes->q + 2 * G, G, x, begin + (size_t)G * VN, whole, stride, P);
     return whole;
 }
 
@@ -38,19 +78,18 @@ NRG_INLINE size_t add_whole(channel_lanes *lanes, unsigned how, norm_row row, si
  * which are found without an index. */
 NRG_INLINE void add_elements_of(channel_lanes *lanes, const char *x, size_t n, int centred, int prefetch, nrg_dtype D)
 {
-    const unsigned how = prefetch ? NORM_PREFETCH : 0;
-    const norm_row row = {.x = x};
+    const norm_policy rms = {.dtype = D, .ahead = prefetch ? 2048 : 0}, layer = {D, .must = OPT_CENTRED, .ahead = rms.ahead};
     size_t i = 0;
     for (size_t begin = 0, next; begin < n; begin = next) {
-        next = n - begin > NORM_BLOCK ? begin + NORM_BLOCK : n;
-        i = centred ? add_whole(lanes, how, row, begin, next, D, 1) : add_whole(lanes, how, row, begin, next, D, 0);
+        next = n - begin > EXACT_CHUNK ? begin + EXACT_CHUNK : n;
+        i = centred ? add_whole(lanes, x, begin, next, layer) : add_whole(lanes, x, begin, next, rms);
     }
-    for (; i < n; i += NORM_LANES) {
+    for (; i < n; i += EXACT_LANES) {
         NRG_UNROLL
-        for (int j = 0; j < NORM_LANE_VECTORS; j++)
+        for (int j = 0; j < EXACT_VECTORS; j++)
             if (i + (size_t)j * VN < n) {
                 const vf v = load_part(x, i + (size_t)j * VN, lanes_at(i + (size_t)j * VN, n), D);
-                add_to_lanes(lanes->t + 2 * j, lanes->q + 2 * j, vd_low(v), vd_high(v), 1);
+                accumulate_exact(lanes->t + 2 * j, lanes->q + 2 * j, vd_low(v), vd_high(v), 1);
             }
     }
 }
@@ -60,11 +99,11 @@ NRG_BY_DTYPE(add_elements, (lanes, x, n, centred, prefetch), channel_lanes *lane
 
 NRG_INLINE void fold_sums(channel_lanes *lanes, double *t, double *q, int centred)
 {
-    const vd8 folded = fold_lanes(lanes->q);
+    const vd8 folded = fold_exact(lanes->q);
     *q = vd8_sum(&folded);
     *t = 0;
     if (centred) { /* where it is not, some of the elements are in t nevertheless */
-        const vd8 folded_t = fold_lanes(lanes->t);
+        const vd8 folded_t = fold_exact(lanes->t);
         *t = vd8_sum(&folded_t);
     }
 }
@@ -105,30 +144,30 @@ NRG_INLINE void sum_squares_of(const char *x, size_t n, size_t count, double *t,
             square_few(at, n, &folded_t[set], &folded_q[set], D);
             continue;
         }
-        vd lanes_t[NORM_LANE_REGISTERS], lanes_q[NORM_LANE_REGISTERS];
+        vd lanes_t[EXACT_LANE_VDS], lanes_q[EXACT_LANE_VDS];
         size_t i = 0;
-        clear_lanes(lanes_t, lanes_q, 1);
-        for (; i + NORM_LANES <= n; i += NORM_LANES) {
+        clear_lane_sums(lanes_t, lanes_q, 1);
+        for (; i + EXACT_LANES <= n; i += EXACT_LANES) {
             NRG_UNROLL
-            for (int j = 0; j < NORM_LANE_VECTORS; j++) {
+            for (int j = 0; j < EXACT_VECTORS; j++) {
                 const vf v = load_whole(at, i + (size_t)j * VN, D);
-                add_to_lanes(lanes_t + 2 * j, lanes_q + 2 * j, vd_low(v), vd_high(v), 1);
+                accumulate_exact(lanes_t + 2 * j, lanes_q + 2 * j, vd_low(v), vd_high(v), 1);
             }
         }
         NRG_UNROLL
-        for (int j = 0; j < NORM_LANE_VECTORS; j++)
+        for (int j = 0; j < EXACT_VECTORS; j++)
             if (i + (size_t)j * VN < n) {
                 const vf v = load_part(at, i + (size_t)j * VN, lanes_at(i + (size_t)j * VN, n), D);
-                add_to_lanes(lanes_t + 2 * j, lanes_q + 2 * j, vd_low(v), vd_high(v), 1);
+                accumulate_exact(lanes_t + 2 * j, lanes_q + 2 * j, vd_low(v), vd_high(v), 1);
             }
         if (V_SMALL) { /* each by itself: the same sums, and a kilobyte less of stack */
-            const vd8 fold_t = fold_lanes(lanes_t), fold_q = fold_lanes(lanes_q);
+            const vd8 fold_t = fold_exact(lanes_t), fold_q = fold_exact(lanes_q);
             t[set] = vd8_sum(&fold_t);
             q[set] = vd8_sum(&fold_q);
             continue;
         }
-        folded_t[set] = fold_lanes(lanes_t);
-        folded_q[set] = fold_lanes(lanes_q);
+        folded_t[set] = fold_exact(lanes_t);
+        folded_q[set] = fold_exact(lanes_q);
     }
     if (V_SMALL)
         return;

@@ -126,7 +126,7 @@ NRG_INLINE void add_folded(double *folded, vf u[SET_QUARTERS][SET_VECTORS])
 
 /* A whole block, its quarters side by side: one after the other, an addition waits for the one before, and AVX-512 has but
  * four chains of them. */
-NRG_INLINE void add_block(fast_lanes *l, const char *x, int prefetch, nrg_dtype D)
+NRG_INLINE void add_fast_block(fast_lanes *l, const char *x, int prefetch, nrg_dtype D)
 {
     const size_t quarter = (size_t)SET_STEPS * SET_LANES;
     const vf a = v_ld_f32(l->a);
@@ -161,7 +161,7 @@ NRG_INLINE void add_fast_of(fast_lanes *l, const char *x, size_t n, int prefetch
     while (n) {
         size_t done = n;
         if (SET_SIDE_BY_SIDE && l->steps == 0 && n >= SET_BLOCK) {
-            add_block(l, x, prefetch, D);
+            add_fast_block(l, x, prefetch, D);
             done = SET_BLOCK;
         } else if (n >= SET_LANES) {
             const size_t room = SET_STEPS - l->steps % SET_STEPS, whole = n / SET_LANES, steps = whole < room ? whole : room;

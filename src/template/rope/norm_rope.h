@@ -19,13 +19,13 @@ NRG_INLINE void norm_rope_some_rows_of(const nrg_norm_rope_job *job, size_t *at,
     for (; n < end; n += NORM_BATCH) {
         const int count = end - n < NORM_BATCH ? (int)(end - n) : NORM_BATCH;
         const char *x[NORM_BATCH];
-        double total_tt[FAST_ROWS] = {0};
         vd8 tt[NORM_BATCH];
-        fast_scalars s;
+        tile_sums sums;
+        tile_scalars s;
         size_t t = token, h = head;
         for (int i = 0; i < count; i++) {
             x[i] = p.x + t * p.x_token_stride + h * p.x_head_stride;
-            tt[i] = fast_short_sum(NULL, x[i], p.dim, NORM_BLOCK, 1, v_zero(), D, 0);
+            tt[i] = squares_of_head(x[i], p.dim, D);
             if (++h == heads) {
                 h = 0;
                 t++;
@@ -33,14 +33,13 @@ NRG_INLINE void norm_rope_some_rows_of(const nrg_norm_rope_job *job, size_t *at,
         }
         for (int i = count; i < NORM_BATCH; i++)
             tt[i] = tt[0];
-        vd8_sum_rows(tt, total_tt);
-        fast_scalars_of(&s, &job->norm, NULL, NULL, total_tt, count, 0);
-        *needs_fallback = 0;
+        vd8_sum_rows(tt, sums.tt);
+        memcpy(sums.tt + NORM_BATCH, sums.tt, NORM_BATCH * sizeof *sums.tt);
+        scalars_of_tile(&s, &job->norm, &sums, count, OPT_STATISTICS, (norm_policy){.dtype = D});
+        *needs_fallback = s.fallback;
         for (int i = 0; i < count; i++) {
             char *o = p.o + token * p.o_token_stride + head * p.o_head_stride;
-            if (s.needs_fallback[i] != 0)
-                *needs_fallback |= 1u << i;
-            else {
+            if (!(s.fallback >> i & 1)) {
                 const vf f = v_set1(s.factor[i]);
                 if (p.mean)
                     p.mean[n + (size_t)i] = 0;

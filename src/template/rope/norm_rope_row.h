@@ -8,9 +8,10 @@
 #ifndef NRG_TEMPLATE_ROPE_NORM_ROPE_ROW_H
 #define NRG_TEMPLATE_ROPE_NORM_ROPE_ROW_H
 
-#include "../norm/norm_fast_sum.h"
-#include "../norm/norm_fast_scalars.h"
+#include "../norm/scalars.h"
 #include "norm_rope_in_turn.h"
+
+enum { HEAD_MAX = 512 };
 
 /* What is the same for all rows, and the multipliers of the present token, as they are wanted. */
 typedef struct norm_rope_plan {
@@ -21,9 +22,9 @@ typedef struct norm_rope_plan {
     size_t x_token_stride, x_head_stride, o_token_stride, o_head_stride, table_stride, heads;
     const int32_t *positions;
     float *mean, *rstd;
-    const float *cosines, *sines; /* a half-split token's, in the table; otherwise of the arrays below */
-    float w[NORM_BLOCK];          /* w + weight_offset */
-    float twice_cosine[NORM_BLOCK], twice_sine[NORM_BLOCK]; /* interleaved: c0 c0 c1 c1 …, -s0 s0 -s1 s1 … */
+    const float *cosines, *sines;                       /* a half-split token's, in the table; otherwise of the arrays below */
+    float w[HEAD_MAX];                                  /* w + weight_offset */
+    float twice_cosine[HEAD_MAX], twice_sine[HEAD_MAX]; /* interleaved: c0 c0 c1 c1 …, -s0 s0 -s1 s1 … */
 } norm_rope_plan;
 
 NRG_INLINE int norm_rope_serves(const nrg_norm_rope_job *job, nrg_dtype D)
@@ -31,9 +32,9 @@ NRG_INLINE int norm_rope_serves(const nrg_norm_rope_job *job, nrg_dtype D)
     const nrg_norm_job *n = &job->norm;
     const nrg_rope_job *r = &job->rope;
     const size_t rotated = 2 * r->pairs;
-    return !nrg_norm_is_exact(&n->formula, D) && !n->formula.centred && n->w && !n->b && n->groups == 1 &&
-           n->activation == NRG_ACT_IDENTITY && !r->backward && r->dim <= NORM_BLOCK && r->dim % NORM_LANES == 0 &&
-           r->offset % VN == 0 && (r->interleaved ? rotated : r->pairs) % VN == 0;
+    return !nrg_norm_is_exact(&n->formula, D) && n->formula.divisor == NRG_DIV_ROOT && !n->formula.centred && n->w && !n->b &&
+           n->groups == 1 && n->activation == NRG_ACT_IDENTITY && !r->backward && r->dim <= HEAD_MAX &&
+           r->dim % EXACT_LANES == 0 && r->offset % VN == 0 && (r->interleaved ? rotated : r->pairs) % VN == 0;
 }
 
 static __attribute__((noinline)) void norm_rope_set_up(norm_rope_plan *p, const nrg_norm_rope_job *job, nrg_dtype D)
@@ -91,6 +92,25 @@ NRG_INLINE void norm_rope_token(norm_rope_plan *p, size_t token)
         v_st_f32(p->twice_cosine + 2 * i + VN, v_twice_high(c));
         v_st_f32(p->twice_sine + 2 * i + VN, v_mul(v_twice_high(s), sign));
     }
+}
+
+/* Σx² of a head, in eight lanes. */
+NRG_INLINE vd8 squares_of_head(const char *x, size_t dim, nrg_dtype D)
+{
+    const norm_policy P = {.dtype = D, .least = 1, .most = HEAD_MAX, .multiple = EXACT_LANES};
+    const summed_row from = {{.x = x}, v_zero(), NULL};
+    block_lanes sum;
+    folded_blocks all;
+    if (dim <= FAST_BLOCK) {
+        sum_block(&sum, &from, 0, dim, 0, P);
+        return fast_widen(sum.tt, NULL);
+    }
+    clear_blocks(&all);
+    for (size_t i = 0; i < dim; i += FAST_BLOCK) {
+        sum_block(&sum, &from, i, lesser(i + FAST_BLOCK, dim), 0, P);
+        add_block(&all, &sum, P);
+    }
+    return fast_widen(all.tt, all.tt_lost);
 }
 
 /* Normalized elements i to i + VN, as they would be read back. */
