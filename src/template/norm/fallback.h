@@ -161,7 +161,7 @@ static __attribute__((noinline)) void fallback_of(const nrg_norm_job *job, const
 }
 
 /* Row n from its stored or recomputed r. */
-static __attribute__((noinline)) void fallback_row(const nrg_norm_job *job, size_t n, nrg_dtype D)
+static __attribute__((noinline, unused)) void fallback_row(const nrg_norm_job *job, size_t n, nrg_dtype D)
 {
     const unsigned options = options_of_job(job, D);
     const row_operands row = operands_of_row(job, n, options, D);

@@ -1,28 +1,31 @@
 /* Row normalization, backward, over the vectors of a path's vec.h. The order of all arithmetic is that of
  * src/scalar/norm_backward.c.
  *
- * Two walks over a row, or three: its mean where it was not saved (norm_sum.h), the sums of its gradient
- * (norm_backward_sum.h), from which its few factors follow, then its elements (norm_backward_element.h). Rows go in batches of
- * four, which share one addition to the column sums. As in the forward pass, one loop walks the elements of a batch while it sums
- * the next, so that the memory is never idle. Rows that need no staging go several at a time (norm_backward_rows.h).
+ * Algorithm: backward_source.h, backward_sum.h, backward_scalars.h, backward_apply.h, and backward_gated.h for gates. Schedules:
+ * backward_tile.h and backward_batch.h. Means that were not saved come from the forward kernel.
+ *
+ * A job is done in runs, rows of one group: short runs where means are recomputed, which then find the rows in cache, or where
+ * groups lie beside each other.
  *
  * SPDX-License-Identifier: MIT */
 #ifndef NRG_TEMPLATE_NORM_NORM_BACKWARD_H
 #define NRG_TEMPLATE_NORM_NORM_BACKWARD_H
 
-#include "norm_backward_chunk.h"
-#include "norm_backward_find.h"
-#include "norm_backward_rows.h"
-#include "norm_backward_walk.h"
+#include "backward_tile.h"
 
-/* Bytes from which on rows that do not begin at lines go past the cache: of four that are written in turn, four lines are open
- * at once. 20000x100 f32 LayerNorm takes 3.9 ms with ordinary stores and 4.5 with others (Emerald Rapids, AVX-512), 8192x200 bf16
- * RMSNorm 0.9 and 1.2, and 8192x1000 f32 10.2 and 7.0. */
-enum { BACKWARD_PART = 768 };
+enum {
+    RUN_ROWS = 64, /* of a short run: at most, */
+    RUN_LEAST = 8, /* and at least, */
+    RUN_BYTES = 1 << 17,
+    /* Bytes from which on rows that do not begin at lines are streamed: of four that are written in turn, four lines are open
+     * at once. 20000x100 f32 LayerNorm takes 3.9 ms with ordinary stores and 4.5 with others (Emerald Rapids, AVX-512),
+     * 8192x200 bf16 RMSNorm 0.9 and 1.2, and 8192x1000 f32 10.2 and 7.0. */
+    STREAMED_PART = 768
+};
 
 /* tensor: of the planes. */
-NRG_INLINE int backward_can_stream(const nrg_norm_backward_job *job, const char *out, size_t stride, int tensor,
-                                   size_t group_bytes)
+NRG_INLINE int gradient_can_be_streamed(const nrg_norm_backward_job *job, const char *out, size_t stride, int tensor,
+                                        size_t group_bytes)
 {
     if (!job->stream || !out || out == job->d_o || out == job->dr_in || out == job->x || out == job->y || out == job->z)
         return 0;
@@ -31,74 +34,113 @@ NRG_INLINE int backward_can_stream(const nrg_norm_backward_job *job, const char 
         steps |= job->planes->stride[tensor][k];
     const size_t bytes = job->groups * group_bytes;
     return steps % 16 == 0 && rows_stream(out, stride, bytes, 0) &&
-           (bytes >= BACKWARD_PART || ((uintptr_t)out | stride) % 64 == 0);
+           (bytes >= STREAMED_PART || ((uintptr_t)out | stride) % 64 == 0);
 }
 
-/* Rows of any kind, in batches of four. */
-static __attribute__((noinline)) void all_rows(const backward *b)
+static __attribute__((noinline)) backward plan_of_backward(const nrg_norm_backward_job *job, float *ones, nrg_dtype D)
 {
-    const size_t dim = b->job->dim;
-    const size_t sum_chunks = (dim + b->sum_chunk - 1) / b->sum_chunk;
-    const size_t chunks = (dim + b->element_chunk - 1) / b->element_chunk;
-    backward_batch batches[2], *now = &batches[0], *next = &batches[1];
-    backward_walk walk;
-    next_batch(b, now, NULL);
-    start_batch(b, &walk, now);
-    while (walk.row < now->rows)
-        walk_on(b, &walk);
-    while (now->rows) {
-        next_batch(b, next, now);
-        start_batch(b, &walk, next);
-        const size_t steps = (size_t)(next->rows * walks_of(b)) * sum_chunks;
-        const int plain = is_plain(b, now), lean = is_lean(b, now);
-        size_t done = 0;
-        for (size_t chunk = 0; chunk < chunks; chunk++) {
-            const size_t begin = chunk * b->element_chunk, end = dim - begin < b->element_chunk ? dim : begin + b->element_chunk;
-            if (plain)
-                batch_chunk(b, now, begin, end - begin);
-            else if (lean)
-                lean_chunk(b, now, begin, end - begin);
-            else
-                row_chunks(b, now, begin, end);
-            for (; done * chunks < (chunk + 1) * steps; done++)
-                walk_on(b, &walk);
-        }
-        backward_batch *last = now;
-        now = next;
-        next = last;
+    const size_t dim = job->dim;
+    backward b = {.job = job, .D = D, .ones = ones};
+    b.on_output = job->gate == NRG_GATE_NONE && job->activation != NRG_ACT_IDENTITY;
+    b.is_gated = b.on_output || job->gate != NRG_GATE_NONE;
+    const int is_plain = !b.is_gated && !job->dy && job->dx, has_offset = job->formula.w_offset != 0;
+    b.is_half = D != NRG_F32 && is_plain && !job->y && !job->x_f32;
+    b.is_direct = b.is_half || (D == NRG_F32 && is_plain);
+    b.gates_only =
+        !V_SMALL && D == NRG_F32 && job->gate != NRG_GATE_NONE && !job->y && !has_offset && job->dx && !job->dr_in && !job->dy;
+    b.keeps_gates = b.gates_only && !job->stream && job->dz && job->dz != job->z && job->dx != job->d_o && job->dx != job->x;
+    b.stream_dx = gradient_can_be_streamed(job, job->dx, job->dx_stride, NRG_PLANES_DX, bytes_of(dim, D, 0));
+    b.stream_dy = gradient_can_be_streamed(job, job->dy, job->dy_stride, NRG_PLANES_DY, bytes_of(dim, D, job->y_f32));
+    b.stream_dz = gradient_can_be_streamed(job, job->dz, job->dz_stride, NRG_PLANES_DZ, bytes_of(dim, D, 0));
+    const int is_unstaged = D == NRG_F32 && !b.is_gated && !job->y && !has_offset;
+    b.sum_chunk = b.column_chunk = b.is_half ? HALF_CHUNK : NORM_SEGMENT;
+    if (b.gates_only && !job->stream) {
+        b.sum_chunk = GATE_CHUNK;
+        b.column_chunk = GATE_COLUMN_CHUNK;
+    } else if (!b.is_half) {
+        b.sum_chunk = is_unstaged ? NORM_SEGMENT : GRADIENT_CHUNK;
+        b.column_chunk = is_unstaged && b.is_direct ? NORM_SEGMENT : COLUMN_CHUNK;
     }
+    for (size_t i = 0; !job->w && i < BACKWARD_ONES; i += VN)
+        v_st_f32(ones + i, v_set1(1));
+    return b;
+}
+
+/* The means of the run, as the forward pass stores them. */
+static __attribute__((noinline)) void recompute_means(const backward *b, float *mean)
+{
+    const nrg_norm_backward_job *job = b->job;
+    const int is_pre = job->gate == NRG_GATE_PRE, from_r = b->D != NRG_F32 && job->x_f32;
+    nrg_norm_job forward = {.x_stride = job->x_stride,
+                            .y_stride = job->y_stride,
+                            .z_stride = job->z_stride,
+                            .r_stride = job->x_stride,
+                            .dim = job->dim,
+                            .groups = 1,
+                            .y_f32 = job->y_f32,
+                            .r_f32 = from_r || job->r_f32,
+                            .stream = job->stream ? 2 : 0,
+                            .gate = is_pre ? NRG_GATE_PRE : NRG_GATE_NONE,
+                            .activation = is_pre ? job->activation : NRG_ACT_IDENTITY,
+                            .part = NRG_NORM_SUMS,
+                            .from_r = from_r,
+                            .formula = job->formula};
+    for (size_t n = b->begin, end; n < b->end; n = end) { /* a plane, or what the run has of it */
+        const backward_row row = row_of_run(b, n);
+        end = job->planes ? lesser(n - n % job->planes->count[0] + job->planes->count[0], b->end) : b->end;
+        forward.x = row.x;
+        forward.y = row.y;
+        forward.z = is_pre ? row.z : NULL;
+        forward.r = from_r ? (char *)(uintptr_t)row.x : NULL;
+        forward.mean = mean + (n - b->begin);
+        forward.row_end = end - n;
+        if (b->D == NRG_F32)
+            NRG_PATH_NAME(norm_gated_f32)(&forward);
+        else if (b->D == NRG_F16)
+            NRG_PATH_NAME(norm_gated_f16)(&forward);
+        else
+            NRG_PATH_NAME(norm_gated_bf16)(&forward);
+    }
+}
+
+/* In a frame of its own, which does not lie below the forward kernel. */
+static __attribute__((noinline)) void backward_run(backward *b)
+{
+    _Alignas(64) float stage[BACKWARD_STAGE];
+    b->stage = stage;
+    if (gradient_tiles_fit(b))
+        schedule_gradient_tiles(b);
+    else
+        schedule_batches(b);
+}
+
+NRG_INLINE size_t rows_of_run(const nrg_norm_backward_job *job, nrg_dtype D)
+{
+    const size_t fit = RUN_BYTES / (bytes_of(job->dim, D, 0) * job->groups) / NRG_ROW_BATCH * NRG_ROW_BATCH;
+    return fit < RUN_LEAST ? RUN_LEAST : lesser(fit, RUN_ROWS);
 }
 
 static void norm_backward(const nrg_norm_backward_job *job, nrg_dtype D)
 {
-    float scratch[BACKWARD_SCRATCH];
-    const size_t dim = job->dim;
-    backward b = {.job = job, .D = D, .scratch = scratch};
-    b.on_output = job->gate == NRG_GATE_NONE && job->activation != NRG_ACT_IDENTITY;
-    b.gated = b.on_output || job->gate != NRG_GATE_NONE;
-    b.raw = D != NRG_F32 && !b.gated && !job->y && !job->x_f32 && !job->dy && job->dx;
-    b.direct = b.raw || (D == NRG_F32 && !b.gated && !job->dy && job->dx);
-    b.stream_dx = backward_can_stream(job, job->dx, job->dx_stride, NRG_PLANES_DX, bytes_of(dim, D, 0));
-    b.stream_dy = backward_can_stream(job, job->dy, job->dy_stride, NRG_PLANES_DY, bytes_of(dim, D, job->y_f32));
-    b.stream_dz = backward_can_stream(job, job->dz, job->dz_stride, NRG_PLANES_DZ, bytes_of(dim, D, 0));
-
-    b.lean = !V_SMALL && D == NRG_F32 && job->gate != NRG_GATE_NONE && !job->y && job->formula.w_offset == 0 && job->dx &&
-             !job->dr_in && !job->dy;
-    b.keeps = b.lean && !job->stream && job->dz && job->dz != job->z && job->dx != job->d_o && job->dx != job->x;
-
-    const int as_it_is = D == NRG_F32 && !b.gated && !job->y && job->formula.w_offset == 0, long_lean = b.lean && !job->stream;
-    b.sum_chunk = b.raw       ? BACKWARD_RAW_CHUNK
-                  : long_lean ? BACKWARD_LEAN_SUM_CHUNK
-                  : as_it_is  ? BACKWARD_WHOLE_SUM_CHUNK
-                              : BACKWARD_SUM_CHUNK;
-    b.element_chunk = b.raw                  ? BACKWARD_RAW_CHUNK
-                      : long_lean            ? BACKWARD_LEAN_ELEMENT_CHUNK
-                      : as_it_is && b.direct ? BACKWARD_WHOLE_ELEMENT_CHUNK
-                                             : BACKWARD_ELEMENT_CHUNK;
-    if (some_rows_serve(&b))
-        some_rows(&b);
-    else
-        all_rows(&b);
+    _Alignas(64) float ones[BACKWARD_ONES], mean[RUN_ROWS];
+    const int recomputes = job->formula.centred && !job->mean;
+    const size_t groups = job->groups, rows = recomputes || groups > 1 ? rows_of_run(job, D) : SIZE_MAX;
+    backward b = plan_of_backward(job, ones, D);
+    for (b.begin = job->row_begin; b.begin < job->row_end; b.begin = b.end) {
+        b.end = b.begin + lesser(rows, job->row_end - b.begin);
+        for (b.group = 0; b.group < groups; b.group++) {
+            b.w = operand_at(job->w, bytes_of(b.group * job->dim, D, job->w_f32));
+            b.bias = operand_at(job->b, bytes_of(b.group * job->dim, D, job->w_f32));
+            b.mean = job->formula.centred && job->mean ? job->mean + b.begin * groups + b.group : NULL;
+            b.mean_step = groups;
+            if (recomputes) {
+                recompute_means(&b, mean);
+                b.mean = mean;
+                b.mean_step = 1;
+            }
+            backward_run(&b);
+        }
+    }
     if (b.stream_dx || b.stream_dy || b.stream_dz)
         v_nt_fence();
 }
