@@ -206,12 +206,13 @@ static __attribute__((noinline)) void set_planes(nrg_planes *p, norm_call *call,
 {
     const nrg_norm_args *a = call->args;
     const size_t dim = nrg_norm_w_dim(call->spec), row = dim * (dtype == NRG_F32 ? 4 : 2);
+    const size_t r_row = dim * (call->r_dtype == NRG_F32 ? 4 : 2);
     planes_begin(p, nrg_norm_alike(call->spec), a->rows, a->rows2, a->rows3);
-    planes_add(p, X, a->x, row, c->stride[at[X]]);
+    planes_add(p, X, a->x, at[X] == at[R] ? r_row : row, c->stride[at[X]]);
     planes_add(p, Y, a->y, dim * (call->y_dtype == NRG_F32 ? 4 : 2), c->stride[at[Y]]);
     planes_add(p, Z, a->z, row, c->stride[at[Z]]);
     planes_add(p, O, a->o, row, c->stride[at[O]]);
-    planes_add(p, R, a->r, dim * (call->r_dtype == NRG_F32 ? 4 : 2), c->stride[at[R]]);
+    planes_add(p, R, a->r, r_row, c->stride[at[R]]);
     if (call->spec->format) {
         planes_add(p, Q, a->packed, 0, c->stride[NRG_NORM_PACKED]);
         planes_add(p, SCALES, a->scales, 0, c->stride[NRG_NORM_SCALES]);

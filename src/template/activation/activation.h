@@ -298,8 +298,14 @@ NRG_INLINE void act_write(float *p, const float *step, size_t n)
 NRG_INLINE void act_part_of(nrg_activation g, act_mode mode, act_data a, size_t i, size_t n)
 {
     float in[ACT_STEP], slope[ACT_STEP], factor[ACT_STEP], up[ACT_STEP];
-    act_data copy = {in,      act_has_factor(mode) ? factor : NULL, in, act_has_two(mode) ? slope : NULL, up, a.alpha, a.limit,
-                     a.offset};
+    const act_data copy = {.in = in,
+                           .factor = act_has_factor(mode) ? factor : NULL,
+                           .out = in,
+                           .slope = act_has_two(mode) ? slope : NULL,
+                           .up = mode == ACT_GRADIENTS ? up : NULL, /* otherwise it takes room on the stack */
+                           .alpha = a.alpha,
+                           .limit = a.limit,
+                           .offset = a.offset};
     act_read(in, a.in + i, n);
     if (act_has_factor(mode))
         act_read(factor, a.factor + i, n);

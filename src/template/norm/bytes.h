@@ -1,6 +1,7 @@
 /* Rows whose outputs become bytes with scales. In the fast grade outputs of 512 elements go through a staging buffer in L1, with
  * the largest magnitude of every 32 of them; then a chunk of the next row is summed, and what that reads next and the lines of
- * the bytes are prefetched. All other rows go as gated ones do (gated.h).
+ * the bytes are prefetched. With one scale for a row, the staging buffer keeps its last 2048 outputs until that is known, and
+ * those before them are computed twice. All other rows go as gated ones do (gated.h).
  *
  * SPDX-License-Identifier: MIT */
 #ifndef NRG_TEMPLATE_NORM_BYTES_H
@@ -9,17 +10,17 @@
 #ifndef NRG_NO_QUANTIZE
 #include "gated.h"
 
-enum { BYTES_CHUNK = 512, BYTES_STEP = 32 };
+enum { BYTES_CHUNK = 512, BYTES_KEPT = 2048, BYTES_STEP = 32 };
 
 /* Outputs of a chunk, and the largest magnitude of every 32. */
 typedef struct byte_stage {
-    float o[BYTES_CHUNK], amax[BYTES_CHUNK / BYTES_STEP];
+    float o[BYTES_KEPT], amax[BYTES_KEPT / BYTES_STEP];
 } byte_stage;
 
 static int byte_rows_fit(const nrg_norm_job *job, nrg_dtype D)
 {
     return !nrg_norm_is_exact(&job->formula, D) && job->gate == NRG_GATE_NONE && job->activation == NRG_ACT_IDENTITY &&
-           !job->after && !job->from_r && job->dim % BYTES_STEP == 0 && nrg_format_block(job->quant->format) != 0;
+           !job->after && job->dim % BYTES_STEP == 0;
 }
 
 /* A chunk of whole steps; next: NULL, or the row that is summed after it. */
@@ -77,17 +78,16 @@ NRG_INLINE void prefetch_bytes(const nrg_quant_row *to, size_t first, size_t n)
 static __attribute__((noinline)) size_t byte_rows(const nrg_norm_job *job, unsigned options, size_t n, nrg_dtype D)
 {
     _Alignas(64) byte_stage stage;
-    const int knows_amax = nrg_format_block(job->quant->format) == BYTES_STEP;
-    const size_t dim = job->dim;
+    const size_t dim = job->dim, block = nrg_format_block(job->quant->format), chunk = block ? BYTES_CHUNK : BYTES_KEPT;
     row_chunk sum = {.options = options, .dim = dim}, output = sum;
     byte_sink bytes;
     row_sums sums;
     if (n == job->row_end)
         return n;
-    sum.row = operands_of_row(job, n, options, D);
+    find_row(&sum.row, job, n, options, D);
     for (; sum.begin < dim; sum.begin = sum.end) {
         sum.end = chunk_end(sum.begin, dim, NORM_SEGMENT);
-        general_sum(&sums, &sum, D);
+        sum_rows_chunk(&sums, &sum, D);
     }
     for (; n < job->row_end; n++) {
         const int is_last = n + 1 == job->row_end;
@@ -98,38 +98,64 @@ static __attribute__((noinline)) size_t byte_rows(const nrg_norm_job *job, unsig
         begin_bytes(&bytes, job->quant, n);
         const row_outputs to = outputs_of_row(sum.row, &s, job);
         if (!is_last)
-            sum.row = operands_of_row(job, n + 1, options, D);
+            find_row(&sum.row, job, n + 1, options, D);
         for (output.begin = 0; output.begin < dim; output.begin = output.end) {
-            output.end = chunk_end(output.begin, dim, BYTES_CHUNK);
+            output.end = chunk_end(output.begin, dim, chunk);
             const size_t count = output.end - output.begin;
             if (options & OPT_PREFETCH)
-                prefetch_bytes(&bytes.to, output.end, count);
+                prefetch_bytes(&bytes.to, block ? output.end : output.begin, count);
             stage_bytes(&stage, &to, is_last ? NULL : &sum.row, &output, D);
             /* before the bytes, whose scales take two divisions */
             sum.begin = output.begin;
             sum.end = output.end;
             if (!is_last)
-                general_sum(&sums, &sum, D);
-            if (knows_amax)
+                sum_rows_chunk(&sums, &sum, D);
+            if (block == BYTES_STEP)
                 NRG_PATH_NAME(quantize_known)(&bytes.to, stage.o, output.begin, count, stage.amax);
-            else
+            else if (block)
                 NRG_PATH_NAME(quantize_floats)(&bytes.to, stage.o, output.begin, count, NRG_AMAX_UNKNOWN);
+            else
+                bytes.amax = NRG_PATH_NAME(amax)(stage.amax, count / BYTES_STEP, bytes.amax);
+        }
+        for (output.end = block ? 0 : dim; output.end; output.end = output.begin) { /* from the chunk that is in the buffer */
+            output.begin = (output.end - 1) / chunk * chunk;
+            if (output.end != dim)
+                stage_bytes(&stage, &to, NULL, &output, D);
+            NRG_PATH_NAME(quantize_floats)(&bytes.to, stage.o, output.begin, output.end - output.begin, bytes.amax);
         }
     }
     return n;
 }
 
+/* A row that byte_rows has left. */
+static __attribute__((noinline)) void fallback_bytes(const nrg_norm_job *job, unsigned options, size_t n, nrg_dtype D)
+{
+    float stage[BYTES_CHUNK];
+    fallback_factors f;
+    byte_sink to;
+    row_operands row;
+    find_row(&row, job, n, options, D);
+    sum_by_fallback(&f, job, &row, options, n, D);
+    begin_bytes(&to, job->quant, n);
+    for (int passes = to.finds_amax ? 2 : 1; passes; passes--, to.finds_amax = 0)
+        for (size_t begin = 0, end; begin < job->dim; begin = end) {
+            end = chunk_end(begin, job->dim, BYTES_CHUNK);
+            row.o = staged_at(stage, begin);
+            output_fallback(job, &row, &f, begin, end, options | OPT_O_F32, D);
+            sink_bytes(&to, stage, begin, end);
+        }
+}
+
 static __attribute__((noinline)) void norm_bytes(const nrg_norm_job *job, nrg_dtype D)
 {
-    const unsigned options = options_of_job(job, D);
-    byte_sink bytes = {.from_r = 0};
+    const unsigned options = options_of_part(job, D);
     if (!byte_rows_fit(job, D)) {
+        byte_sink bytes;
         gated_rows(job, job->row_begin, job->row_end, &bytes, D);
         return;
     }
-    bytes.from_r = job->r != NULL;
     for (size_t n = job->row_begin; (n = byte_rows(job, options, n, D)) < job->row_end; n++)
-        gated_rows(job, n, n + 1, &bytes, D);
+        fallback_bytes(job, options, n, D);
     if (options & OPT_STREAM_R)
         v_nt_fence();
 }

@@ -109,6 +109,63 @@ static __attribute__((noinline)) void factors_of_fallback(fallback_factors *to, 
                              {v_set1(high), v_set1((float)(factor - (double)high)), v_zero(), v_set1((float)(-mean * factor))},
                              !floats_serve(square, mean, inverse, factor)};
     store_statistics(job, (float)mean, (float)inverse, n);
+    if (job->statistics)
+        job->statistics[n] = (nrg_row_statistics){stat->pilot, stat->offset, stat->variance, inverse,
+                                                  to->in_double ? NRG_NORM_DOUBLE : NRG_NORM_EXACT};
+}
+
+/* ---- statistics of rows as inputs and outputs (nrg/norm_parts.h) ---- */
+
+/* For nrg_norm_elements, of sums that serve. */
+static __attribute__((noinline)) void keep_statistics(const nrg_norm_job *job, float pilot, row_totals sum, int exact, size_t n)
+{
+    const nrg_norm_formula *f = &job->formula;
+    const double mean = exact ? sum.t / f->d : (double)pilot, low = exact ? 0 : sum.t * f->inv_dim, lost = exact ? mean : low;
+    const double variance = sum.tt * f->inv_dim - lost * lost;
+    job->statistics[n] = (nrg_row_statistics){mean, low, variance, inverse_divisor(f->divisor, f->eps, variance),
+                                              exact ? NRG_NORM_EXACT : NRG_NORM_FAST};
+}
+
+typedef struct given_row {
+    double pilot, offset, factor;
+    enum nrg_norm_way way;
+} given_row;
+
+/* Of statistics from elsewhere nothing is known: the fast grade takes floats where these have room, the exact grade double. */
+static __attribute__((noinline)) given_row given_of_row(const nrg_norm_job *job, size_t n, int exact)
+{
+    const nrg_norm_formula *f = &job->formula;
+    const nrg_row_statistics *given = &job->statistics[n];
+    const uint64_t way = given->opaque;
+    given_row row = {f->centred ? given->mean : 0, f->centred ? given->mean_low : 0, f->k * given->rstd, NRG_NORM_DOUBLE};
+    const double squared = row.factor * row.factor;
+    if (way == NRG_NORM_EXACT || way == NRG_NORM_DOUBLE)
+        row.way = (enum nrg_norm_way)way;
+    else if (!exact && (way == NRG_NORM_FAST || ((given->rstd <= 0x1p40) & (squared >= 0x1p-80) & (squared <= 0x1p80))))
+        row.way = NRG_NORM_FAST;
+    return row;
+}
+
+static __attribute__((noinline)) row_scalars given_scalars(const nrg_norm_job *job, size_t n, int exact)
+{
+    const given_row given = given_of_row(job, n, exact);
+    const double mean = given.pilot + given.offset, factor = given.factor;
+    row_scalars s = {
+        .factor = (float)factor, .centre = (float)mean, .in_range = given.way == (exact ? NRG_NORM_EXACT : NRG_NORM_FAST)};
+    s.low = (float)(factor - (double)s.factor);
+    s.shift = (float)(exact ? -mean * factor : (((double)s.centre - given.pilot) - given.offset) * factor);
+    return s;
+}
+
+static __attribute__((noinline)) void given_to_fallback(fallback_factors *to, const nrg_norm_job *job, size_t n, nrg_dtype D)
+{
+    const given_row given = given_of_row(job, n, nrg_norm_is_exact(&job->formula, D));
+    const row_scalars s = given_scalars(job, n, 1);
+    *to = (fallback_factors){vd_set1(given.pilot),
+                             vd_set1(given.offset),
+                             vd_set1(given.factor),
+                             {v_set1(s.factor), v_set1(s.low), v_zero(), v_set1(s.shift)},
+                             given.way == NRG_NORM_DOUBLE};
 }
 
 /* (p - m)·(w + offset)·factor in double */
@@ -143,12 +200,11 @@ static __attribute__((noinline)) void output_fallback(const nrg_norm_job *job, c
     }
 }
 
-/* Row n from its operands for the second pass to o, mean and rstd. */
-static __attribute__((noinline)) void fallback_of(const nrg_norm_job *job, const row_operands *row, unsigned options, size_t n,
-                                                  nrg_dtype D)
+/* From the operands of row n for the second pass to its factors, mean and rstd. */
+static __attribute__((noinline)) void sum_by_fallback(fallback_factors *f, const nrg_norm_job *job, const row_operands *row,
+                                                      unsigned options, size_t n, nrg_dtype D)
 {
     fallback_sums sums;
-    fallback_factors f;
     fallback_sum(&sums, row, options, 0, 0, job->dim, job->dim, D);
     const double tt = value_of(&sums.tt);
     fallback_statistics stat = first_statistics(&job->formula, value_of(&sums.t), tt);
@@ -156,15 +212,28 @@ static __attribute__((noinline)) void fallback_of(const nrg_norm_job *job, const
         fallback_sum(&sums, row, options, stat.pilot, 0, job->dim, job->dim, D);
         second_statistics(&stat, &job->formula, &sums);
     }
-    factors_of_fallback(&f, job, &stat, tt * job->formula.inv_dim, n);
-    output_fallback(job, row, &f, 0, job->dim, options, D);
+    factors_of_fallback(f, job, &stat, tt * job->formula.inv_dim, n);
+}
+
+/* Row n to o, mean and rstd. */
+static __attribute__((noinline)) void fallback_of(const nrg_norm_job *job, const row_operands *row, unsigned options, size_t n,
+                                                  nrg_dtype D)
+{
+    fallback_factors f;
+    if (job->part == NRG_NORM_APPLY)
+        given_to_fallback(&f, job, n, D);
+    else
+        sum_by_fallback(&f, job, row, options, n, D);
+    if (job->part != NRG_NORM_SUMS)
+        output_fallback(job, row, &f, 0, job->dim, options, D);
 }
 
 /* Row n from its stored or recomputed r. */
 static __attribute__((noinline, unused)) void fallback_row(const nrg_norm_job *job, size_t n, nrg_dtype D)
 {
-    const unsigned options = options_of_job(job, D);
-    const row_operands row = operands_of_row(job, n, options, D);
+    const unsigned options = options_of_part(job, D);
+    row_operands row;
+    find_row(&row, job, n, options, D);
     fallback_of(job, &row, options, n, D);
 }
 

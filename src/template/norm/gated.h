@@ -1,4 +1,4 @@
-/* Rows with a gate, with an activation on the output, or in parts (nrg/norm_parts.h), whose first or second pass is left out.
+/* Rows with a gate, or with an activation on the output; of parts of a pass (nrg/norm_parts.h) the first or second pass alone.
  *
  * A gate is a source before the norm and a sink after it, and so is an activation:
  *
@@ -11,8 +11,8 @@
  *
  * The schedule here is for long rows and for what is rare. The second pass of a row and the first pass of the next alternate
  * chunk by chunk; the second pass goes first, so that one staging buffer serves both rows. p is kept between the passes, since g
- * costs more than the norm: 1280 elements on the stack, the rest of an f32 row in a row of o that is not written yet. The rest of
- * a 16-bit row is computed twice.
+ * costs more than the norm: up to 2048 elements on the stack, the rest of an f32 row in a row of o that is not written yet. The
+ * rest of a 16-bit row is computed twice.
  *
  * SPDX-License-Identifier: MIT */
 #ifndef NRG_TEMPLATE_NORM_GATED_H
@@ -22,14 +22,14 @@
 #include "../../job/quantize.h"
 #include "general.h"
 
-enum { GATED_CHUNK = 256, GATED_KEPT = 5 * GATED_CHUNK }; /* elements; stacks are small */
+/* Elements of a chunk, where there is no room for larger ones, and of all staging buffers: stacks are small. */
+enum { GATED_CHUNK = 256, GATED_ROOM = 2048 };
 
 /* A row whose outputs become bytes; with a scale for all of them, its largest magnitude first. */
 typedef struct byte_sink {
     nrg_quant_row to;
     float amax;
     int finds_amax;
-    int from_r; /* r has been stored, perhaps over x */
 } byte_sink;
 
 typedef struct gated_row {
@@ -41,12 +41,18 @@ typedef struct gated_row {
 typedef struct gated_plan {
     const nrg_norm_job *job;
     nrg_dtype D;
-    unsigned options, first, again, sink; /* of the job, of the passes, and of the store of staged outputs */
-    int reads_r, is_direct;               /* is_direct: the second pass stores o */
-    int has_gates;                        /* and multiplies by g(z), which is in a staging buffer */
-    float *gates;                         /* a staging buffer for 16-bit gates, or for r beside f32 ones */
-    byte_sink *bytes;                     /* NULL: outputs are o */
+    unsigned options, again, sink; /* of the first pass, of the second, and of the store of staged outputs */
+    int reads_r, is_direct;        /* is_direct: the second pass stores o */
+    int has_gates;                 /* and multiplies by g(z), which is in a staging buffer */
+    float *gates;                  /* a staging buffer for 16-bit gates, or for r beside f32 ones */
+    byte_sink *bytes;              /* NULL: outputs are o */
 } gated_plan;
+
+/* Whether gates, or r beside f32 gates, are in a staging buffer. */
+static int has_gate_stage(const nrg_norm_job *job, nrg_dtype D)
+{
+    return D != NRG_F32 || (job->gate == NRG_GATE_PRE && (job->y || job->r));
+}
 
 /* Element 0 of a buffer whose element `begin` is at p. As a number: the buffer does not exist down to there. */
 NRG_INLINE void *staged_at(float *p, size_t begin) { return (void *)((uintptr_t)p - begin * sizeof *p); }
@@ -54,9 +60,8 @@ NRG_INLINE void *staged_at(float *p, size_t begin) { return (void *)((uintptr_t)
 static __attribute__((noinline)) gated_plan plan_of_gated(const nrg_norm_job *job, float *gates, byte_sink *bytes, int is_tile,
                                                           nrg_dtype D)
 {
-    const unsigned residual = OPT_STORE_R | OPT_STREAM_R | OPT_READ_R, o_f32 = D != NRG_F32 && job->o_f32 ? OPT_O_F32 : 0;
-    gated_plan g = {.job = job, .D = D, .options = options_of_job(job, D), .gates = gates, .bytes = bytes};
-    const int from_r = job->from_r || (bytes && bytes->from_r);
+    const unsigned residual = OPT_STORE_R | OPT_STREAM_R | OPT_READ_R;
+    gated_plan g = {.job = job, .D = D, .options = options_of_part(job, D), .gates = gates, .bytes = bytes};
     /* Gates after the norm that the activation multiplies with: with others rows out of cache take 1.24 to 1.39 times as long
      * (Zen 4), a single one 1.04 to 1.11 times with AVX-512 (Granite Rapids); in cache these take 0.96 of the time. */
     const int is_near = !(g.options & OPT_PREFETCH) && job->row_end - job->row_begin > 1;
@@ -65,16 +70,13 @@ static __attribute__((noinline)) gated_plan plan_of_gated(const nrg_norm_job *jo
     const int has_y_last =
         job->gate == NRG_GATE_PRE || g.has_gates || (job->gate == NRG_GATE_NONE && job->activation == NRG_ACT_IDENTITY);
     g.is_direct = has_y_last && !bytes;
-    g.reads_r = from_r || (g.options & OPT_READ_R);
+    g.reads_r = (g.options & OPT_READ_R) != 0;
     g.again = g.options & ~residual;
     if (g.reads_r)
         g.again = (g.again & ~(unsigned)OPT_ADD_Y) | (g.options & OPT_R_F32 ? OPT_X_F32 : 0);
-    g.first = from_r ? g.again : g.options;
     g.again |= g.has_gates ? OPT_GATE : 0;
-    g.sink = (g.options & (OPT_AFTER | OPT_Y_F32 | (o_f32 ? 0 : OPT_STREAM_O))) | o_f32;
-    if (g.is_direct)
-        g.again = (o_f32 ? g.again & ~(unsigned)OPT_STREAM_O : g.again) | o_f32;
-    else
+    g.sink = g.options & (OPT_AFTER | OPT_Y_F32 | OPT_STREAM_O);
+    if (!g.is_direct)
         g.again = (g.again & ~(unsigned)(OPT_STREAM_O | OPT_LINES_O | (has_y_last ? 0 : OPT_AFTER))) | OPT_O_F32;
     if (bytes)
         g.sink = (has_y_last ? 0 : g.sink & ~(unsigned)OPT_STREAM_O) | OPT_O_F32;
@@ -84,11 +86,10 @@ static __attribute__((noinline)) gated_plan plan_of_gated(const nrg_norm_job *jo
 static __attribute__((noinline)) void find_gated_row(gated_row *row, const gated_plan *g, size_t n)
 {
     const nrg_norm_job *job = g->job;
-    row->again = row->first = operands_of_row(job, n, g->options, g->D);
+    find_row(&row->first, job, n, g->options, g->D);
+    row->again = row->first;
     if (g->reads_r)
         row->again.x = row->first.r;
-    if (!(g->first & OPT_STORE_R))
-        row->first = row->again;
     row->z = job->z;
     if (row->z && job->groups == 1)
         row->z += n * job->z_stride;
@@ -185,7 +186,7 @@ static void multiply_gate(const gated_plan *g, const char *z, const float *facto
 static void gated_source(const gated_plan *g, const gated_row *at, float *p, size_t begin, size_t end, int is_again)
 {
     const row_operands *const row = is_again ? &at->again : &at->first;
-    const unsigned options = is_again ? g->again : g->first, prefetch = options & OPT_PREFETCH;
+    const unsigned options = is_again ? g->again : g->options, prefetch = options & OPT_PREFETCH;
     const float *r = (const float *)row->x + begin;
     const int is_staged = g->D != NRG_F32 || options & (OPT_ADD_Y | OPT_STORE_R);
     if (is_staged) {
@@ -249,17 +250,21 @@ typedef struct gated_chunks {
     gated_plan plan;
     float *stage;          /* p of elements below kept */
     float *scratch;        /* a chunk of p that is not kept, or of o1 */
-    size_t kept;           /* elements of p in the staging buffer */
+    size_t kept, chunk;    /* elements of p in the staging buffer, of a chunk */
     int keeps_p, in_place; /* those after them in o */
     char *spare;           /* the row of o where they are, if o is not in place */
 } gated_chunks;
 
 /* From the statistics of a row to its outputs. */
 typedef struct gated_factors {
-    row_factors plain;
-    fallback_factors fallback;
+    fallback_factors f; /* its floats alone, if is_fallback is 0 */
     int is_fallback;
 } gated_factors;
+
+typedef union gated_sums { /* stacks are small */
+    row_sums plain;
+    fallback_sums fallback;
+} gated_sums;
 
 /* Where p is kept; NULL: nowhere. */
 static float *kept_p(const gated_chunks *c, const gated_row *row, size_t begin)
@@ -272,7 +277,7 @@ static float *kept_p(const gated_chunks *c, const gated_row *row, size_t begin)
 static void sum_gated(const gated_chunks *c, row_sums *sums, const gated_row *row, size_t begin, size_t end)
 {
     const gated_plan *g = &c->plan;
-    row_chunk chunk = {row->first, g->first, begin, end, g->job->dim};
+    row_chunk chunk = {row->first, g->options, begin, end, g->job->dim};
     nrg_dtype D = g->D;
     if (g->job->gate == NRG_GATE_PRE) {
         float *const kept = kept_p(c, row, begin), *const p = kept ? kept : c->scratch;
@@ -281,7 +286,7 @@ static void sum_gated(const gated_chunks *c, row_sums *sums, const gated_row *ro
         chunk.options &= OPT_CENTRED | OPT_EXACT;
         D = NRG_F32;
     }
-    general_sum(sums, &chunk, D);
+    sum_rows_chunk(sums, &chunk, D);
 }
 
 /* A chunk for the passes after the first. */
@@ -310,62 +315,23 @@ static void output_gated(const gated_chunks *c, const gated_row *row, const gate
         chunk.row.gate = staged_at(g->gates, begin);
     }
     if (NRG_RARELY(f->is_fallback))
-        output_fallback(g->job, &chunk.row, &f->fallback, begin, end, chunk.options, g->D);
+        output_fallback(g->job, &chunk.row, &f->f, begin, end, chunk.options, g->D);
     else {
-        const row_outputs to = {chunk.row, f->plain, &g->job->formula.w_offset};
+        const row_outputs to = {chunk.row, f->f.floats, &g->job->formula.w_offset};
         general_output(&to, &chunk, g->D);
     }
     if (!g->is_direct)
         gated_sink(g, row, c->scratch, begin, end);
 }
 
-/* What nrg_norm_elements has to know of a row. */
-static void keep_statistics(const nrg_norm_job *job, size_t n, const fallback_statistics *stat, enum nrg_norm_way way)
-{
-    const nrg_norm_formula *f = &job->formula;
-    const double inverse = isnan(stat->variance) ? (double)NAN : inverse_divisor(f->divisor, f->eps, stat->variance);
-    job->statistics[n] = (nrg_row_statistics){stat->pilot, stat->offset, stat->variance, inverse, way};
-}
-
-static __attribute__((noinline)) void keep_plain_statistics(const gated_plan *g, const row_sums *sums, size_t n)
-{
-    const nrg_norm_formula *f = &g->job->formula;
-    const int is_exact = (g->options & OPT_EXACT) != 0;
-    const double t = f->centred ? value_of(&sums->t) : 0, square = value_of(&sums->tt) * f->inv_dim;
-    fallback_statistics stat = {is_exact ? t / f->d : f->centred ? (double)sums->pilot : 0, is_exact ? 0 : t * f->inv_dim, 0};
-    const double lost = is_exact ? stat.pilot : stat.offset;
-    stat.variance = square - lost * lost;
-    keep_statistics(g->job, n, &stat, is_exact ? NRG_NORM_EXACT : NRG_NORM_FAST);
-}
-
-/* How a row with given statistics is computed. Of statistics from elsewhere nothing is known: the fast grade takes floats where
- * these have room, the exact grade double. */
-static enum nrg_norm_way way_of_given(uint64_t way, int is_fast, double inverse, double factor)
-{
-    if (way == NRG_NORM_EXACT || way == NRG_NORM_DOUBLE || (way == NRG_NORM_FAST && is_fast))
-        return (enum nrg_norm_way)way;
-    const double squared = factor * factor;
-    const int has_room = (inverse <= 0x1p40) & (squared >= 0x1p-80) & (squared <= 0x1p80);
-    return is_fast && has_room ? NRG_NORM_FAST : NRG_NORM_DOUBLE;
-}
-
 static __attribute__((noinline)) void factors_of_given(gated_factors *f, const gated_plan *g, size_t n)
 {
-    const nrg_norm_formula *formula = &g->job->formula;
-    const nrg_row_statistics *given = &g->job->statistics[n];
-    const int is_fast = !(g->options & OPT_EXACT);
-    const double pilot = formula->centred ? given->mean : 0, offset = formula->centred ? given->mean_low : 0;
-    const double mean = pilot + offset, factor = formula->k * given->rstd;
-    const float high = (float)factor, centre = (float)mean;
-    const enum nrg_norm_way way = way_of_given(given->opaque, is_fast, given->rstd, factor);
-    const row_factors exact = {v_set1(high), v_set1((float)(factor - (double)high)), v_zero(), v_set1((float)(-mean * factor))};
-    f->plain = exact;
-    if (is_fast) {
-        f->plain.centre = v_set1(centre);
-        f->plain.shift = v_set1((float)((((double)centre - pilot) - offset) * factor));
-    }
-    f->fallback = (fallback_factors){vd_set1(pilot), vd_set1(offset), vd_set1(factor), exact, way == NRG_NORM_DOUBLE};
-    f->is_fallback = way == NRG_NORM_DOUBLE || (way == NRG_NORM_EXACT && is_fast);
+    const row_scalars s = given_scalars(g->job, n, (g->options & OPT_EXACT) != 0);
+    const row_operands none = {.x = NULL};
+    f->f.floats = outputs_of_row(none, &s, g->job).f;
+    f->is_fallback = !s.in_range;
+    if (f->is_fallback)
+        given_to_fallback(&f->f, g->job, n, g->D);
 }
 
 static void sum_gated_fallback(const gated_chunks *c, fallback_sums *sums, const gated_row *row, double pilot)
@@ -378,67 +344,76 @@ static void sum_gated_fallback(const gated_chunks *c, fallback_sums *sums, const
     }
 }
 
+/* The sums are overwritten. */
 static __attribute__((noinline)) void factors_of_gated_fallback(gated_factors *f, const gated_chunks *c, const gated_row *row,
-                                                                size_t n)
+                                                                fallback_sums *sums, size_t n)
 {
     const nrg_norm_job *job = c->plan.job;
-    fallback_sums sums;
-    sum_gated_fallback(c, &sums, row, 0);
-    const double tt = value_of(&sums.tt);
-    fallback_statistics stat = first_statistics(&job->formula, value_of(&sums.t), tt);
+    sum_gated_fallback(c, sums, row, 0);
+    const double tt = value_of(&sums->tt);
+    fallback_statistics stat = first_statistics(&job->formula, value_of(&sums->t), tt);
     if (needs_second_sum(&job->formula, &stat)) {
-        sum_gated_fallback(c, &sums, row, stat.pilot);
-        second_statistics(&stat, &job->formula, &sums);
+        sum_gated_fallback(c, sums, row, stat.pilot);
+        second_statistics(&stat, &job->formula, sums);
     }
-    factors_of_fallback(&f->fallback, job, &stat, tt * job->formula.inv_dim, n);
+    factors_of_fallback(&f->f, job, &stat, tt * job->formula.inv_dim, n);
     f->is_fallback = 1;
-    if (job->statistics)
-        keep_statistics(job, n, &stat, f->fallback.in_double ? NRG_NORM_DOUBLE : NRG_NORM_EXACT);
 }
 
-static void factors_of_gated(gated_factors *f, const gated_chunks *c, const gated_row *row, const row_sums *sums, size_t n)
+static void factors_of_gated(gated_factors *f, const gated_chunks *c, const gated_row *row, gated_sums *sums, size_t n)
 {
     const gated_plan *g = &c->plan;
-    const row_scalars s = general_scalars(g->job, sums, g->options);
+    const row_scalars s = general_scalars(g->job, &sums->plain, g->options);
     if (NRG_RARELY(!s.in_range)) {
-        factors_of_gated_fallback(f, c, row, n);
+        factors_of_gated_fallback(f, c, row, &sums->fallback, n);
         return;
     }
-    f->plain = outputs_of_row(row->again, &s, g->job).f;
+    f->f.floats = outputs_of_row(row->again, &s, g->job).f;
     f->is_fallback = 0;
     if (NRG_RARELY(g->options & OPT_STATISTICS))
         store_statistics(g->job, g->options & OPT_CENTRED ? s.centre : 0, s.rstd, n);
     if (NRG_RARELY(g->job->statistics))
-        keep_plain_statistics(g, sums, n);
+        keep_statistics(g->job, g->options & OPT_CENTRED ? sums->plain.pilot : 0, general_totals(&sums->plain, g->options),
+                        (g->options & OPT_EXACT) != 0, n);
 }
 
-static size_t gated_chunk(const gated_plan *g)
+/* Shares out the staging buffers. */
+static __attribute__((noinline)) void share_room(gated_chunks *c, float *room, int is_alone)
 {
-    return g->is_direct && g->job->gate == NRG_GATE_NONE ? NORM_SEGMENT : GATED_CHUNK;
+    gated_plan *const g = &c->plan;
+    const nrg_norm_job *job = g->job;
+    const int is_pre = job->gate == NRG_GATE_PRE;
+    const int buffers = has_gate_stage(job, g->D) + (!g->is_direct || (is_pre && !c->keeps_p));
+    /* the gates of a row alone by one call: a call for each chunk waits for its last divisions */
+    c->chunk = !is_pre ? GATED_ROOM / 2 / (size_t)(buffers ? buffers : 1) : !buffers && is_alone ? GATED_ROOM : GATED_CHUNK;
+    c->kept = is_pre && job->part != NRG_NORM_APPLY ? GATED_ROOM - (size_t)buffers * c->chunk : 0;
+    c->stage = room;
+    g->gates = room + c->kept;
+    c->scratch = has_gate_stage(job, g->D) ? g->gates + c->chunk : g->gates;
 }
 
 static __attribute__((noinline)) void gated_rows(const nrg_norm_job *job, size_t row_begin, size_t row_end, byte_sink *bytes,
                                                  nrg_dtype D)
 {
-    _Alignas(64) float stage[GATED_KEPT], scratch[2][GATED_CHUNK]; /* a vector in two cache lines takes twice as long */
-    gated_chunks c = {.plan = plan_of_gated(job, scratch[1], bytes, 0, D), .stage = stage, .scratch = scratch[0]};
+    _Alignas(64) float room[GATED_ROOM]; /* a vector in two cache lines takes twice as long */
+    gated_chunks c = {.plan = plan_of_gated(job, NULL, bytes, 0, D)};
     const gated_plan *g = &c.plan;
     const size_t dim = job->dim;
     const int is_whole = job->part == NRG_NORM_WHOLE, is_given = job->part == NRG_NORM_APPLY;
     gated_row rows[2], *row = &rows[0], *next = &rows[1];
     gated_factors f;
-    row_sums sums;
+    gated_sums sums;
     find_gated_row(row, g, row_end - 1);
     c.spare = row->again.o;
     c.in_place = job->o == job->x || job->o == job->y || job->o == job->z;
-    c.kept = is_given ? 0 : GATED_KEPT;
     c.keeps_p = is_whole && D == NRG_F32 && !bytes && !(job->after && job->o == job->y);
-    const size_t most = c.keeps_p || job->gate != NRG_GATE_PRE ? gated_chunk(g) : GATED_CHUNK;
+    share_room(&c, room, row_end - row_begin == 1);
+    const size_t most = c.chunk;
     if (row_end - row_begin > 1)
         find_gated_row(row, g, row_begin);
     for (size_t begin = 0, end; begin < dim && !is_given; begin = end) {
         end = chunk_end(begin, dim, most);
-        sum_gated(&c, &sums, row, begin, end);
+        sum_gated(&c, &sums.plain, row, begin, end);
     }
     for (size_t n = row_begin; n < row_end; n++) {
         const int is_last = n + 1 == row_end;
@@ -463,7 +438,7 @@ static __attribute__((noinline)) void gated_rows(const nrg_norm_job *job, size_t
             if (job->part != NRG_NORM_SUMS)
                 output_gated(&c, row, &f, begin, end);
             if (!is_last && !is_given)
-                sum_gated(&c, &sums, next, begin, end);
+                sum_gated(&c, &sums.plain, next, begin, end);
         }
         gated_row *const done = row;
         row = next;

@@ -8,23 +8,23 @@
 #define NRG_TEMPLATE_NORM_GATED_TILE_H
 
 #include "gated.h"
-#include "tile.h"
+#include "plain.h"
 
 #if !NORM_IS_SMALL
 
-/* Elements of each of the three staging buffers, two of tiles and one of gates: stacks are small. A tile that needs none of its
- * own has both of the former. */
-enum { GATED_STAGE = 672, GATED_DIM_MAX = 1024 };
+enum { GATED_DIM_MAX = 1024 };
 
 typedef struct gated_tiles {
     gated_plan plan;
     size_t together; /* rows without a gap between them, which the steps over elements do at once */
+    size_t room;     /* elements of a staging buffer */
     int is_staged;   /* r or p is in the staging buffer of a tile, */
     int in_o;        /* or p in o, which is not in place */
 } gated_tiles;
 
 typedef struct gated_tile {
     row_tile rows;
+    gated_row first;
     float *stage;
     char *o; /* of the output loop, like gates */
     size_t o_stride;
@@ -40,24 +40,23 @@ static __attribute__((noinline)) int rows_are_dense(const nrg_norm_job *job, nrg
            (!job->y || job->y_stride == (job->y_f32 ? wide : own)) && (!job->r || job->r_stride == (job->r_f32 ? wide : own));
 }
 
-/* Whether gates, or r beside f32 gates, are in a staging buffer. */
-static int has_gate_stage(const nrg_norm_job *job, nrg_dtype D)
-{
-    return D != NRG_F32 || (job->gate == NRG_GATE_PRE && (job->y || job->r));
-}
-
-/* Whether a tile may need a staging buffer of its own. */
-static int may_be_staged(const nrg_norm_job *job, nrg_dtype D)
-{
-    const int in_place = job->o == job->x || job->o == job->y || job->o == job->z;
-    return D != NRG_F32 || job->y || job->r || (job->gate == NRG_GATE_PRE && (in_place || job->stream));
-}
-
 static int gated_tiles_fit(const nrg_norm_job *job, nrg_dtype D)
 {
-    return job->dim <= (may_be_staged(job, D) ? GATED_STAGE : GATED_DIM_MAX) && fit_tiles(job) &&
-           job->formula.divisor == NRG_DIV_ROOT && !nrg_norm_is_exact(&job->formula, D) &&
-           (job->groups == 1 || rows_are_dense(job, D));
+    return job->dim <= GATED_DIM_MAX && fit_tiles(job) && job->part != NRG_NORM_APPLY && job->formula.divisor == NRG_DIV_ROOT &&
+           !nrg_norm_is_exact(&job->formula, D) && (job->groups == 1 || rows_are_dense(job, D));
+}
+
+/* The staging buffers: of the gates, and of the tiles, each of which has one if r or p waits there. Whether a row fits. */
+static __attribute__((noinline)) int stage_tiles(gated_tiles *all)
+{
+    gated_plan *const g = &all->plan;
+    const nrg_norm_job *job = g->job;
+    const int is_pre = job->gate == NRG_GATE_PRE, in_place = job->o == job->x || job->o == job->y || job->o == job->z;
+    all->in_o = is_pre && g->D == NRG_F32 && !(g->options & OPT_STREAM_O) && !in_place && job->part == NRG_NORM_WHOLE;
+    all->is_staged = !all->in_o && (is_pre || g->D != NRG_F32 || (g->options & OPT_ADD_Y && !g->reads_r));
+    const size_t buffers = (size_t)has_gate_stage(job, g->D) + (all->is_staged ? 2 : !all->in_o || g->options & OPT_AFTER);
+    all->room = buffers > 1 ? GATED_ROOM / buffers / 16 * 16 : GATED_ROOM;
+    return job->dim <= all->room;
 }
 
 NRG_INLINE norm_policy gated_tile_policy(nrg_dtype D, unsigned must, unsigned may)
@@ -160,7 +159,8 @@ static __attribute__((noinline)) void output_rare_rows(const gated_tile *t, cons
     const tile_scalars *const s = &at->s;
     for (size_t k = 0; k < (size_t)at->count; k++) {
         const size_t n = at->n + k;
-        row_operands row = operands_of_row(job, n, options & OPT_GROUPS, D); /* for its weights */
+        row_operands row; /* its weights */
+        find_row(&row, job, n, options & OPT_GROUPS, D);
         row.x = at->x + k * at->x_stride;
         row.o = t->o + k * t->o_stride;
         row.gate = t->gates ? (const char *)(t->gates + k * job->dim) : NULL;
@@ -181,12 +181,12 @@ static __attribute__((noinline)) void begin_gated_tile(gated_tile *t, const gate
 {
     const gated_plan *g = &all->plan;
     const nrg_norm_job *job = g->job;
-    const int is_pre = job->gate == NRG_GATE_PRE, is_source = is_pre || all->is_staged || g->first & (OPT_ADD_Y | OPT_STORE_R);
+    const int is_pre = job->gate == NRG_GATE_PRE, is_source = is_pre || all->is_staged || g->options & (OPT_ADD_Y | OPT_STORE_R);
     row_tile *const rows = &t->rows;
     const size_t count = (size_t)rows->count;
     unsigned options = g->options;
-    gated_row row;
-    find_gated_row(&row, g, rows->n);
+    find_gated_row(&t->first, g, rows->n);
+    gated_row row = t->first;
     rows->x = all->is_staged ? (const char *)t->stage : all->in_o ? row.again.o : row.again.x;
     rows->x_stride = all->is_staged ? job->dim * sizeof(float)
                                     : row_stride(job, all->in_o    ? job->o_stride
@@ -200,7 +200,7 @@ static __attribute__((noinline)) void begin_gated_tile(gated_tile *t, const gate
         if (is_pre)
             gated_source(g, &row, to, 0, some * job->dim, 0);
         else
-            source_floats(to, &row.first, g->first, 0, some * job->dim, g->D);
+            source_floats(to, &row.first, g->options, 0, some * job->dim, g->D);
         options &= ~(unsigned)OPT_PREFETCH;
     }
     if (job->dim > FAST_BLOCK)
@@ -217,8 +217,7 @@ static __attribute__((noinline)) void end_gated_tile(gated_tile *t, const gated_
     const nrg_norm_job *job = g->job;
     const size_t count = (size_t)t->rows.count;
     const int is_direct = g->is_direct && !(g->options & OPT_AFTER);
-    gated_row row;
-    find_gated_row(&row, g, t->rows.n);
+    gated_row row = t->first;
     t->gates = NULL;
     t->o = is_direct ? row.again.o : (char *)t->stage;
     t->o_stride = !is_direct ? job->dim * sizeof(float) : job->groups == 1 ? job->o_stride : bytes_of(job->dim, g->D, 0);
@@ -229,12 +228,13 @@ static __attribute__((noinline)) void end_gated_tile(gated_tile *t, const gated_
         stage_gates(g, row.z, g->gates + k * job->dim, 0, some * job->dim);
         t->gates = g->gates;
     }
-    find_gated_row(&row, g, t->rows.n);
     unsigned options = (g->again & ~(unsigned)(OPT_ADD_Y | OPT_PREFETCH)) | OPT_X_F32;
     if (!is_direct)
         options = (options & ~(unsigned)(OPT_STREAM_O | OPT_AFTER)) | OPT_O_F32;
     if (NRG_RARELY(t->rows.s.fallback != 0 || options & OPT_STATISTICS))
         output_rare_rows(t, job, options, g->D);
+    if (job->part == NRG_NORM_SUMS)
+        return;
     if (g->D == NRG_F32 && job->dim == FAST_LEAST && job->w && !job->b && !t->rows.s.fallback &&
         !(options & (OPT_CENTRED | OPT_W_OFFSET)))
         output_least_groups(t, job, (options & OPT_STREAM_O) != 0);
@@ -242,22 +242,23 @@ static __attribute__((noinline)) void end_gated_tile(gated_tile *t, const gated_
         output_gated_tile(t, job, options, g->D);
     for (size_t k = 0, some; !is_direct && k < count; k += some) {
         some = lesser(all->together, count - k);
-        if (k)
+        if (k || t->gates)
             find_gated_row(&row, g, t->rows.n + k);
         gated_sink(g, &row, t->stage + k * job->dim, 0, some * job->dim);
     }
 }
 
-static __attribute__((noinline)) void schedule_gated_tiles(const nrg_norm_job *job, nrg_dtype D)
+/* Returns 0 if a row does not fit. */
+static __attribute__((noinline)) int schedule_gated_tiles(const nrg_norm_job *job, nrg_dtype D)
 {
-    _Alignas(64) float stage[2][GATED_STAGE], gates[GATED_STAGE];
-    gated_tiles all = {.plan = plan_of_gated(job, gates, NULL, 1, D), .together = rows_are_dense(job, D) ? TILE : 1};
+    _Alignas(64) float room[GATED_ROOM];
+    gated_tiles all = {.plan = plan_of_gated(job, room, NULL, 1, D), .together = rows_are_dense(job, D) ? TILE : 1};
     const gated_plan *g = &all.plan;
-    const int is_pre = job->gate == NRG_GATE_PRE;
-    all.in_o = is_pre && D == NRG_F32 && !(g->options & OPT_STREAM_O) && job->o != job->x && job->o != job->y && job->o != job->z;
-    all.is_staged = !all.in_o && (is_pre || D != NRG_F32 || (g->options & OPT_ADD_Y && !g->reads_r));
-    const size_t room = (has_gate_stage(job, D) || all.is_staged ? 1 : 2) * GATED_STAGE, most = lesser(room / job->dim, TILE);
-    gated_tile tiles[2] = {{.stage = stage[0]}, {.stage = stage[all.is_staged]}};
+    if (!stage_tiles(&all))
+        return 0;
+    float *const stage = room + (has_gate_stage(job, D) ? all.room : 0);
+    const size_t most = lesser(all.room / job->dim, TILE);
+    gated_tile tiles[2] = {{.stage = stage}, {.stage = stage + (all.is_staged ? all.room : 0)}};
     size_t n = job->row_begin;
     for (int turn = 0;; turn ^= 1) {
         gated_tile *const next = &tiles[turn];
@@ -274,19 +275,22 @@ static __attribute__((noinline)) void schedule_gated_tiles(const nrg_norm_job *j
     }
     if (g->options & (OPT_STREAM_R | OPT_STREAM_O))
         v_nt_fence();
+    return 1;
 }
 #endif
 
 static __attribute__((noinline)) void norm_gated(const nrg_norm_job *job, nrg_dtype D)
 {
+    const int is_plain = job->gate == NRG_GATE_NONE && job->activation == NRG_ACT_IDENTITY;
 #if !NORM_IS_SMALL
-    const int is_rare = job->part != NRG_NORM_WHOLE || job->from_r || job->o_f32;
-    if (!is_rare && gated_tiles_fit(job, D)) {
-        schedule_gated_tiles(job, D);
+    const int has_tiles = job->part == NRG_NORM_SUMS ? job->dim <= FAST_BLOCK : !is_plain;
+    if (has_tiles && gated_tiles_fit(job, D) && schedule_gated_tiles(job, D))
         return;
-    }
 #endif
-    gated_rows(job, job->row_begin, job->row_end, NULL, D);
+    if (is_plain)
+        norm_part(job, D);
+    else
+        gated_rows(job, job->row_begin, job->row_end, NULL, D);
 }
 
 #endif

@@ -10,7 +10,6 @@
 
 #include "bytes.h"
 #include "gated_tile.h"
-#include "plain.h"
 
 NRG_PATH_KERNELS(norm_forward, norm, norm_plain)
 NRG_PATH_KERNELS(norm_gated, norm, norm_gated)

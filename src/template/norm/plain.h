@@ -62,6 +62,50 @@ NRG_INLINE void norm_plain(const nrg_norm_job *job, nrg_dtype D)
 #undef INSTANCE
     general_rows(job, options, D);
 }
+
 #endif
+
+/* Rows of a part of a pass (nrg/norm_parts.h), one after the other. */
+static __attribute__((noinline)) void part_rows(const nrg_norm_job *job, unsigned options, nrg_dtype D)
+{
+    const int exact = (options & OPT_EXACT) != 0, is_given = job->part == NRG_NORM_APPLY;
+    row_chunk c = {.options = options, .end = job->dim, .dim = job->dim};
+    for (size_t n = job->row_begin; n < job->row_end; n++) {
+        row_sums sums;
+        row_scalars s;
+        find_row(&c.row, job, n, options, D);
+        if (is_given)
+            s = given_scalars(job, n, exact);
+        else {
+            for (c.begin = 0; c.begin < c.dim; c.begin = c.end) {
+                c.end = chunk_end(c.begin, c.dim, NORM_SEGMENT);
+                sum_rows_chunk(&sums, &c, D);
+            }
+            s = general_scalars(job, &sums, options);
+        }
+        if (NRG_RARELY(!s.in_range))
+            fallback_of(job, &c.row, options, n, D);
+        else if (is_given) {
+            const row_outputs to = outputs_of_row(c.row, &s, job);
+            general_output(&to, &c, D);
+        } else {
+            store_statistics(job, options & OPT_CENTRED ? s.centre : 0, s.rstd, n);
+            if (job->statistics)
+                keep_statistics(job, options & OPT_CENTRED ? sums.pilot : 0, general_totals(&sums, options), exact, n);
+        }
+    }
+    if (options & (OPT_STREAM_R | OPT_STREAM_O | OPT_LINES_O))
+        v_nt_fence();
+}
+
+/* A part of a pass, or a pass that reads r, or that stores o in f32. */
+static __attribute__((noinline)) void norm_part(const nrg_norm_job *job, nrg_dtype D)
+{
+    const unsigned options = options_of_part(job, D);
+    if (job->part == NRG_NORM_WHOLE)
+        general_rows(job, options, D);
+    else
+        part_rows(job, options, D);
+}
 
 #endif

@@ -41,12 +41,9 @@ NRG_INLINE row_scalars scalars_by(const nrg_norm_job *job, float pilot, row_tota
 
 static __attribute__((noinline)) row_scalars scalars_by_divisor(const nrg_norm_job *job, float pilot, row_totals sum, int exact)
 {
-    const norm_policy rms = {.must = 0}, layer = {.must = OPT_CENTRED}, exact_rms = {.must = OPT_EXACT},
-                      exact_layer = {.must = OPT_EXACT | OPT_CENTRED};
-    const enum nrg_divisor divisor = job->formula.divisor;
-    if (exact)
-        return scalars_by(job, 0, sum, divisor, job->formula.centred ? exact_layer : exact_rms);
-    return scalars_by(job, pilot, sum, divisor, job->formula.centred ? layer : rms);
+    const norm_policy fast = {.must = OPT_CENTRED}, by_exact = {.must = OPT_EXACT | OPT_CENTRED}; /* without a mean sum.t is 0 */
+    return exact ? scalars_by(job, 0, sum, job->formula.divisor, by_exact)
+                 : scalars_by(job, pilot, sum, job->formula.divisor, fast);
 }
 
 NRG_INLINE row_scalars scalars_of_row(const nrg_norm_job *job, float pilot, row_totals sum, norm_policy P)
@@ -146,7 +143,7 @@ static __attribute__((noinline)) void exact_scalars_of_tile(tile_scalars *to, co
     to->fallback = 0;
     for (int k = 0; k < count; k += NORM_BATCH) {
         norm_scalars s;
-        scalars_of(&s, job, sums->t + k, sums->tt + k, NORM_BATCH);
+        scalars_for(&s, job, NRG_DIV_ROOT, sums->t + k, sums->tt + k, NORM_BATCH);
         memcpy(to->factor + k, s.hi, sizeof s.hi);
         memcpy(to->low + k, s.lo, sizeof s.lo);
         memcpy(to->shift + k, s.minus_mean, sizeof s.minus_mean);

@@ -31,7 +31,7 @@ NRG_INLINE row_operands operands_of_row(const nrg_norm_job *job, size_t n, unsig
         at.r = job->r + n * job->r_stride;
     if (NRG_RARELY(group)) {
         const size_t first = group * job->dim;
-        at.x += bytes_of(first, D, 0);
+        at.x += bytes_of(first, D, options & OPT_X_F32);
         at.y = at.y ? at.y + bytes_of(first, D, job->y_f32) : NULL;
         at.w = at.w ? at.w + bytes_of(first, D, job->w_f32) : NULL;
         at.b = at.b ? at.b + bytes_of(first, D, job->w_f32) : NULL;
@@ -39,6 +39,13 @@ NRG_INLINE row_operands operands_of_row(const nrg_norm_job *job, size_t n, unsig
         at.o = (char *)((uintptr_t)at.o + bytes_of(first, D, job->o_f32));
     }
     return at;
+}
+
+/* The same where time counts less than code. */
+static __attribute__((noinline)) void find_row(row_operands *row, const nrg_norm_job *job, size_t n, unsigned options,
+                                               nrg_dtype D)
+{
+    *row = operands_of_row(job, n, options, D);
 }
 
 /* A step of an operand. f32 values beside bf16 lose the payload of a NaN, so that rounding need not look at it. */

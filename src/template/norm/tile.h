@@ -96,6 +96,18 @@ NRG_INLINE void sum_exact_tile(tile_sums *sums, const row_tile *at, size_t dim, 
     }
 }
 
+/* Of the rows that need no fallback. */
+static __attribute__((noinline)) void keep_tile_statistics(const row_tile *at, const nrg_norm_job *job, const tile_sums *sums,
+                                                           int exact)
+{
+    const int has_mean = job->formula.centred;
+    for (int k = 0; k < at->count; k++) {
+        const row_totals sum = {has_mean ? sums->t[k] : 0, sums->tt[k]};
+        if (!(at->s.fallback >> k & 1))
+            keep_statistics(job, has_mean ? sums->pilot[k] : 0, sum, exact, at->n + (size_t)k);
+    }
+}
+
 NRG_INLINE void sum_tile(row_tile *at, const nrg_norm_job *job, unsigned options, norm_policy P)
 {
     const size_t dim = dim_of(job, P), bytes = bytes_of(dim, P.dtype, 0), stride = at->x_stride;
@@ -139,6 +151,8 @@ NRG_INLINE void sum_tile(row_tile *at, const nrg_norm_job *job, unsigned options
             memcpy(sums.t + 8, sums.t, 8 * sizeof *sums.t);
     }
     scalars_of_tile(&at->s, job, &sums, count, options, P);
+    if (!P.rows && NRG_RARELY(job->statistics))
+        keep_tile_statistics(at, job, &sums, is_exact(P));
 }
 
 NRG_INLINE norm_policy tile_sum_policy(nrg_dtype D, unsigned must)
