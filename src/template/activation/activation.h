@@ -114,14 +114,14 @@ NRG_INLINE int act_is_staged(nrg_activation g, act_mode mode)
 }
 
 /* n is a multiple of ACT_STEP. */
-static __attribute__((noinline)) void act_staged(nrg_activation g, act_mode mode, act_data a, size_t n, unsigned how)
+NRG_INLINE void act_staged_of(nrg_activation g, act_mode mode, act_data a, size_t n, unsigned how)
 {
     enum { SOME = 128 }; /* below the deepest calls: 1 KB */
     float value[SOME], rise[SOME];
     _Static_assert(SOME % ACT_STEP == 0, "made of whole steps");
     for (size_t i = 0, some; i < n; i += some) {
         some = n - i < SOME ? n - i : SOME;
-        const act_data part = {a.in + i, NULL, value, rise, NULL, a.alpha, 0, 0};
+        const act_data part = {a.in + i, NULL, value, mode == ACT_TIMES ? NULL : rise, NULL, a.alpha, 0, 0};
         if (mode == ACT_TIMES)
             act_values(g, part, some, 0);
         else
@@ -137,6 +137,28 @@ static __attribute__((noinline)) void act_staged(nrg_activation g, act_mode mode
             act_store(a.out + i + j, v_mul(out, v_ld_f32(times + j)), how & NRG_TIMES_STREAM);
         }
     }
+}
+
+/* Apart from the others: below the deepest calls it has half of their stack. */
+static __attribute__((noinline)) void act_staged_times(nrg_activation g, act_data a, size_t n, unsigned how)
+{
+    act_staged_of(g, ACT_TIMES, a, n, how);
+}
+
+static __attribute__((noinline)) void act_staged_slopes(nrg_activation g, int has_two, act_data a, size_t n, unsigned how)
+{
+    if (has_two)
+        act_staged_of(g, ACT_GRADIENTS, a, n, how);
+    else
+        act_staged_of(g, ACT_BACKWARD, a, n, how);
+}
+
+NRG_INLINE void act_staged(nrg_activation g, act_mode mode, act_data a, size_t n, unsigned how)
+{
+    if (mode == ACT_TIMES)
+        act_staged_times(g, a, n, how);
+    else
+        act_staged_slopes(g, mode == ACT_GRADIENTS, a, n, how);
 }
 
 /* ---- loops ---- */
