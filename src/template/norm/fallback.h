@@ -116,16 +116,6 @@ static __attribute__((noinline)) void factors_of_fallback(fallback_factors *to, 
 
 /* ---- statistics of rows as inputs and outputs (nrg/norm_parts.h) ---- */
 
-/* For nrg_norm_elements, of sums that serve. */
-static __attribute__((noinline)) void keep_statistics(const nrg_norm_job *job, float pilot, row_totals sum, int exact, size_t n)
-{
-    const nrg_norm_formula *f = &job->formula;
-    const double mean = exact ? sum.t / f->d : (double)pilot, low = exact ? 0 : sum.t * f->inv_dim, lost = exact ? mean : low;
-    const double variance = sum.tt * f->inv_dim - lost * lost;
-    job->statistics[n] = (nrg_row_statistics){mean, low, variance, inverse_divisor(f->divisor, f->eps, variance),
-                                              exact ? NRG_NORM_EXACT : NRG_NORM_FAST};
-}
-
 typedef struct given_row {
     double pilot, offset, factor;
     enum nrg_norm_way way;
@@ -198,6 +188,22 @@ static __attribute__((noinline)) void output_fallback(const nrg_norm_job *job, c
             multiply_exact(&v, 1, &to, i, n, options, D);
         finish_step(&v, 1, to.row, i, n, options, D);
     }
+}
+
+/* The options of a job that may be a part of a pass, or read r, or store o in f32. */
+static __attribute__((noinline)) unsigned options_of_part(const nrg_norm_job *job, nrg_dtype D)
+{
+    unsigned options = options_of_job(job, D);
+    if (job->from_r)
+        options = (options & ~(unsigned)OPT_RESIDUAL) | (D != NRG_F32 && job->r_f32 ? OPT_X_F32 : 0);
+    return options | (D != NRG_F32 && job->o_f32 ? OPT_O_F32 : 0);
+}
+
+/* operands_of_row where time counts less than code. */
+static __attribute__((noinline)) void find_row(row_operands *row, const nrg_norm_job *job, size_t n, unsigned options,
+                                               nrg_dtype D)
+{
+    *row = operands_of_row(job, n, options, D);
 }
 
 /* From the operands of row n for the second pass to its factors, mean and rstd. */

@@ -121,6 +121,16 @@ NRG_INLINE row_scalars general_scalars(const nrg_norm_job *job, const row_sums *
                               (options & OPT_EXACT) != 0);
 }
 
+/* For nrg_norm_elements, of sums that serve. */
+static __attribute__((noinline)) void keep_statistics(const nrg_norm_job *job, float pilot, row_totals sum, int exact, size_t n)
+{
+    const nrg_norm_formula *f = &job->formula;
+    const double mean = exact ? sum.t / f->d : (double)pilot, low = exact ? 0 : sum.t * f->inv_dim, lost = exact ? mean : low;
+    const double variance = sum.tt * f->inv_dim - lost * lost;
+    job->statistics[n] = (nrg_row_statistics){mean, low, variance, inverse_divisor(f->divisor, f->eps, variance),
+                                              exact ? NRG_NORM_EXACT : NRG_NORM_FAST};
+}
+
 NRG_INLINE size_t chunk_end(size_t begin, size_t dim, size_t chunk) { return dim - begin > chunk ? begin + chunk : dim; }
 
 #endif

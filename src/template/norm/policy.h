@@ -150,13 +150,4 @@ NRG_INLINE unsigned options_of_job(const nrg_norm_job *job, nrg_dtype D)
     return options;
 }
 
-/* The options of a job that may be a part of a pass, or read r, or store o in f32. */
-static __attribute__((noinline)) unsigned options_of_part(const nrg_norm_job *job, nrg_dtype D)
-{
-    unsigned options = options_of_job(job, D);
-    if (job->from_r)
-        options = (options & ~(unsigned)OPT_RESIDUAL) | (D != NRG_F32 && job->r_f32 ? OPT_X_F32 : 0);
-    return options | (D != NRG_F32 && job->o_f32 ? OPT_O_F32 : 0);
-}
-
 #endif

@@ -41,13 +41,6 @@ NRG_INLINE row_operands operands_of_row(const nrg_norm_job *job, size_t n, unsig
     return at;
 }
 
-/* The same where time counts less than code. */
-static __attribute__((noinline)) void find_row(row_operands *row, const nrg_norm_job *job, size_t n, unsigned options,
-                                               nrg_dtype D)
-{
-    *row = operands_of_row(job, n, options, D);
-}
-
 /* A step of an operand. f32 values beside bf16 lose the payload of a NaN, so that rounding need not look at it. */
 NRG_INLINE void load_elements(vf *v, int G, const char *p, size_t i, size_t n, nrg_dtype D, int is_f32)
 {
