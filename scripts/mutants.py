@@ -31,6 +31,14 @@ FILES = [
     "src/dispatch.c", "src/cpu.c",
 ]
 
+# With --norm: the row norm's own files, each built for one path, which is quick to compile; and so many seconds of its suites.
+NORM_FILES = {"src/template/norm": "avx2", "src/generic/vec.h": "generic"}
+NORM_MUTANTS = 200
+NORM_LEAST = 3  # of a file
+NORM_SECONDS = 20
+NORM_SAME = 0.1  # that may change no result
+NORM_TESTS = r"bits norm_(?!rope).*|norm hashes_(?!scalar).*"  # and those of the suite norm; of vec.h, the suite vec
+
 # Whose suites a file's mutants meet: the first word that its name has. A file of no family meets all suites.
 FAMILIES = [
     ("channel", "channel_norm"), ("activation", "activation"), ("recurrent", "recurrent"), ("floater", "recurrent"),
@@ -171,9 +179,9 @@ class Mutant:
         self.name = "%s | %s | %s" % (file, operator, self.was)
 
 
-def source_files(root):
+def source_files(root, entries):
     files = []
-    for entry in FILES:
+    for entry in entries:
         path = os.path.join(root, entry)
         if os.path.isfile(path):
             files.append(entry)
@@ -182,10 +190,10 @@ def source_files(root):
     return sorted(files)
 
 
-def candidates(root):
+def candidates(root, entries=FILES):
     """Operator by operator, files in the order they are asked, and in each the places in the order they are tried."""
     code = {}
-    for file in source_files(root):
+    for file in source_files(root, entries):
         with open(os.path.join(root, file), encoding="utf-8") as f:
             text = f.read()
         code[file] = (text, code_of(text))
@@ -214,7 +222,8 @@ class Build:
     """A copy of the tree, and a build of it in which only what a mutant changes is made again. Paths that this CPU cannot run are
     built of another copy, which nothing changes."""
 
-    def __init__(self, root, where, isas):
+    def __init__(self, root, where, isas, options=(), is_wanted=None):
+        """options: of meson; is_wanted: of a test's suite and name. Without it all tests are."""
         self.tree, self.dir, self.isas = os.path.join(where, "tree"), os.path.join(where, "build"), isas
         self.copy(root, self.tree, "")
         self.copy(root, os.path.join(where, "unchanged"), "src/")
@@ -223,7 +232,7 @@ class Build:
             # no optimization that takes long: what is wrong at -O1 is wrong at -O3
             compiler = {"CC": "ccache gcc"} if shutil.which("ccache") else {}
             self.must(["meson", "setup", self.dir, self.tree, "-Doptimization=1", "-Dbench=false", "-Dmpi=false",
-                       "-Dexamples=false", "-Ddefault_library=shared"], compiler)
+                       "-Dexamples=false", "-Ddefault_library=shared", *options], compiler)
         self.must(["ninja", "-C", self.dir, "build.ninja"])
         rules = os.path.join(self.dir, "build.ninja")
         with open(rules, encoding="utf-8") as f:
@@ -231,15 +240,19 @@ class Build:
         idle = "|".join({"scalar", "avx2", "avx512", "neon", "generic"} - set(isas))
         with open(rules, "w", encoding="utf-8") as f:
             f.write(re.sub(r"(?<= c_COMPILER \.\./)tree(?=/src/(?:%s)/)" % idle, "unchanged", text))
-        self.must(["ninja", "-C", self.dir])
+        if not is_wanted:
+            self.must(["ninja", "-C", self.dir])
         targets = json.loads(self.must(["meson", "introspect", "--targets", self.dir]))
         self.libraries = [os.path.relpath(t["filename"][0], self.dir) for t in targets
                           if t["type"] == "static library" and t["defined_in"].endswith(os.path.join("src", "meson.build"))]
         self.tests = {}
         for test in json.loads(self.must(["meson", "introspect", "--tests", self.dir])):
             suites = [suite.split(":")[-1] for suite in test["suite"]]
-            if not set(suites) & set(NEVER):
+            if not set(suites) & set(NEVER) and (not is_wanted or is_wanted(suites[0], test["name"])):
                 self.tests[test["name"]] = (suites[0], test["cmd"], test["env"])
+        self.is_of_a_family = bool(is_wanted)
+        if is_wanted:
+            self.must(["ninja", "-C", self.dir, *self.libraries, *(os.path.relpath(cmd[0], self.dir) for _, cmd, _ in self.tests.values())])
         self.objects = self.object_digests()
         self.recall()
 
@@ -322,7 +335,9 @@ class Build:
 
     def steps(self, family, libraries):
         """(name, target, command, environment): hashes of the paths that are concerned and the family's suites, and then those of
-        everybody; the quick ones first."""
+        everybody; the quick ones first. Of a family's build: all that take some seconds together."""
+        if self.is_of_a_family:
+            return self.quickest(NORM_SECONDS)
         nrg = os.path.join(self.dir, "tools", "nrg")
         concerned = [isa for isa in self.isas if "libnrg-%s.a" % isa in {os.path.basename(library) for library in libraries}]
         if len(concerned) < len(libraries):
@@ -332,6 +347,15 @@ class Build:
                   for name, (suite, command, environment) in self.tests.items() if family in (None, suite) or suite in EVERYWHERE]
         of_family = {name for name, (suite, _, _) in self.tests.items() if family in (None, suite)}
         return sorted(steps, key=lambda s: (s[0] in self.tests and s[0] not in of_family, self.seconds.get(s[0], 0)))
+
+    def quickest(self, seconds):
+        """The quickest tests, as many as take so long on the original; all of them where that is not known yet."""
+        chosen = []
+        for name in sorted(self.tests, key=lambda name: self.seconds.get(name, 0)):
+            seconds -= self.seconds.get(name, 0)
+            if seconds >= 0:
+                chosen.append((name, os.path.relpath(self.tests[name][1][0], self.dir), *self.tests[name][1:]))
+        return chosen
 
     def baseline(self):
         """The original has to pass everything; how long that takes is the measure for mutants."""
@@ -405,11 +429,11 @@ def explanations(root):
     return found
 
 
-def mutants(root, build):
+def mutants(root, build_of, wanted, entries=FILES, rounds=ROUNDS):
     """The mutants that count, and what notices them: in rounds, one of each operator in a round."""
     used, total = {}, 0
-    operators = [(operator, files, set()) for operator, files in candidates(root)]
-    for _ in range(ROUNDS):
+    operators = [(operator, files, set()) for operator, files in candidates(root, entries)]
+    for _ in range(rounds):
         for operator, files, done in operators:
             order = sorted(files, key=lambda f: (used.get(f[0], 0), digest(operator, "file", os.path.basename(f[0]))))
             found = None
@@ -419,7 +443,7 @@ def mutants(root, build):
                 done.add(file)
                 for place in places[:TRIES]:
                     mutant = Mutant(operator, file, text, place)
-                    by = build.try_mutant(mutant, text)
+                    by = build_of(file).try_mutant(mutant, text)
                     if by is not None:
                         found = mutant, by
                         used[file] = used.get(file, 0) + 1
@@ -427,7 +451,7 @@ def mutants(root, build):
             if found:
                 total += 1
                 yield found
-            if total == MUTANTS:
+            if total == wanted:
                 return
 
 
@@ -456,6 +480,14 @@ def try_named(root, build):
     return int(bad)
 
 
+def norm_builds(root, where):
+    """Of each path that --norm needs: a build of that path, with the suites of the norm family."""
+    def is_wanted(suite, name):
+        return suite in ("norm", "vec") or re.fullmatch(NORM_TESTS, name)
+    return {path: Build(root, os.path.join(where, path), ["scalar", path], ["-Dpaths=" + path, "-Dcounted_fences=[]"], is_wanted)
+            for path in sorted(set(NORM_FILES.values()))}
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--root", required=True)
@@ -463,22 +495,33 @@ def main():
     parser.add_argument("--paths", required=True, help="what this CPU runs: scalar,avx2")
     parser.add_argument("--list", action="store_true")
     parser.add_argument("--named", action="store_true")
+    parser.add_argument("--norm", type=int, nargs="?", const=NORM_MUTANTS, metavar="COUNT")
     options = parser.parse_args()
+    entries = list(NORM_FILES) if options.norm else FILES
     if options.list:
-        for operator, files in candidates(options.root):
+        for operator, files in candidates(options.root, entries):
             print("%-26s %4d places in %2d files" % (operator, sum(len(places) for _, _, places in files), len(files)))
         return 0
 
-    build = Build(options.root, options.build, options.paths.split(","))
-    build.baseline()
-    print("the original passes: %d suites and hashes, %.0f s" % (len(build.seconds), sum(build.seconds.values())), flush=True)
+    builds = norm_builds(options.root, options.build) if options.norm else \
+        {"": Build(options.root, options.build, options.paths.split(","))}
+
+    def build_of(file):
+        return builds[next(path for entry, path in NORM_FILES.items() if file.startswith(entry))] if options.norm else builds[""]
+    for path, build in builds.items():
+        build.baseline()
+        print("the original passes: %s%d suites and hashes, %.0f s" % (
+            path + ", " if path else "", len(build.seconds), sum(build.seconds.values())), flush=True)
     if options.named:
         return try_named(options.root, build)
     count = {"caught": 0, "same": 0, "missed": 0}
+    of_file = {file: 0 for file in source_files(options.root, entries)}
     why, unexplained = explanations(options.root), []
-    for mutant, by in mutants(options.root, build):
+    drawn = mutants(options.root, build_of, options.norm or MUTANTS, entries, len(of_file) if options.norm else ROUNDS)
+    for mutant, by in drawn:
         kind, reason = ("caught", "by " + by) if by else why.get(mutant.name, ("missed", ""))
         count[kind] += 1
+        of_file[mutant.file] += 1
         if not by and not reason:
             unexplained.append(mutant.name)
         print("%3d %s:%d: %s: `%s` is now `%s`: %s %s" % (
@@ -489,10 +532,16 @@ def main():
         total + count["same"], count["same"], total, count["caught"], 100 * count["caught"] / max(total, 1)))
     for name in unexplained:
         print("not explained in scripts/mutants.txt: " + name)
-    if total + count["same"] < LEAST:
-        print("these are fewer than %d" % LEAST)
-        return 1
-    return int(bool(unexplained) or count["caught"] < SHARE * total)
+    bad = bool(unexplained) or count["caught"] < SHARE * total
+    if total + count["same"] < (options.norm or LEAST):
+        print("these are fewer than %d" % (options.norm or LEAST))
+        bad = True
+    if options.norm:
+        few = sorted(file for file, number in of_file.items() if number < NORM_LEAST)
+        bad |= bool(few) or count["same"] > NORM_SAME * (total + count["same"])
+        for file in few:
+            print("fewer than %d: %s" % (NORM_LEAST, file))
+    return int(bad)
 
 
 if __name__ == "__main__":

@@ -4,6 +4,9 @@
 #   scripts/mutants.sh           all changes: hours on two cores, at the lowest priority; results of earlier runs are kept
 #   scripts/mutants.sh --list    prints the changes, and how often each occurs
 #   scripts/mutants.sh --named   the changes in mutants-named.txt, which the suites once missed
+#   scripts/mutants.sh --norm [COUNT]
+#                                200 changes to src/template/norm on AVX2 and to the vectors of the generic path, at least three to a
+#                                file, each tested for 20 s by the suites of norms; fails also if more than 10 % change no result
 #
 # mutants.py draws the changes from a list of operators and a list of files. A line of mutants.txt has to explain each change that the
 # suites miss. The script fails if the suites notice fewer than 95 % of the changes that change a result, or if an explanation is
