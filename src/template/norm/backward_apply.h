@@ -230,7 +230,7 @@ NRG_INLINE void output_columns(column_rows *rows, const nrg_norm_backward_job *j
     if (rows->options & COLUMN_FIRST && has_out && job->formula.k == 1 && !job->accumulate)
         rows->options |= COLUMN_ONLY;
     /* db goes with LayerNorm; that of an RMSNorm takes the same way. One element has no gradient: c is 0 then, not -0 */
-    if (V_SMALL || job->formula.centred || job->db || job->dim == 1)
+    if (NORM_IS_SMALL || job->formula.centred || job->db || job->dim == 1)
         columns_layer(rows, n, D);
     else
         columns_rms(rows, n, D);

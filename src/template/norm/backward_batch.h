@@ -283,7 +283,7 @@ static void end_partial(const backward *b, const gradient_batch *batch, const fl
 NRG_INLINE int gated_columns_serve(const backward *b, const row_gradient *f)
 {
     const nrg_norm_backward_job *job = b->job;
-    return !V_SMALL && !f->is_fallback &&
+    return !NORM_IS_SMALL && !f->is_fallback &&
            (job->gate == NRG_GATE_PRE || (job->gate == NRG_GATE_POST && !(job->dz && (job->b || job->formula.k != 1))));
 }
 

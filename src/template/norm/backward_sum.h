@@ -212,7 +212,7 @@ NRG_BY_DTYPE(add_gradient_layer, (s, c, n), gradient_sums *s, const gradient_chu
 
 NRG_INLINE void add_row_gradient(gradient_sums *s, const gradient_chunk *c, size_t n, int has_mean, nrg_dtype D)
 {
-    if (V_SMALL || has_mean) /* a mean of 0 changes nothing */
+    if (NORM_IS_SMALL || has_mean) /* a mean of 0 changes nothing */
         add_gradient_layer(s, c, n, D);
     else
         add_gradient_rms(s, c, n, D);

@@ -28,7 +28,8 @@ typedef struct gradient_tile {
 NRG_INLINE int gradient_tiles_fit(const backward *b)
 {
     const int is_staged = b->is_half || b->job->formula.w_offset != 0;
-    return !V_SMALL && b->is_direct && !b->job->y && b->job->dim <= (is_staged ? (size_t)BACKWARD_STAGE : (size_t)NORM_SEGMENT);
+    return !NORM_IS_SMALL && b->is_direct && !b->job->y &&
+           b->job->dim <= (is_staged ? (size_t)BACKWARD_STAGE : (size_t)NORM_SEGMENT);
 }
 
 static void find_tile(gradient_tile *t, const backward *b, size_t n)

@@ -46,8 +46,8 @@ static __attribute__((noinline)) backward plan_of_backward(const nrg_norm_backwa
     const int is_plain = !b.is_gated && !job->dy && job->dx, has_offset = job->formula.w_offset != 0;
     b.is_half = D != NRG_F32 && is_plain && !job->y && !job->x_f32;
     b.is_direct = b.is_half || (D == NRG_F32 && is_plain);
-    b.gates_only =
-        !V_SMALL && D == NRG_F32 && job->gate != NRG_GATE_NONE && !job->y && !has_offset && job->dx && !job->dr_in && !job->dy;
+    b.gates_only = !NORM_IS_SMALL && D == NRG_F32 && job->gate != NRG_GATE_NONE && !job->y && !has_offset && job->dx &&
+                   !job->dr_in && !job->dy;
     b.keeps_gates = b.gates_only && !job->stream && job->dz && job->dz != job->z && job->dx != job->d_o && job->dx != job->x;
     b.stream_dx = gradient_can_be_streamed(job, job->dx, job->dx_stride, NRG_PLANES_DX, bytes_of(dim, D, 0));
     b.stream_dy = gradient_can_be_streamed(job, job->dy, job->dy_stride, NRG_PLANES_DY, bytes_of(dim, D, job->y_f32));
