@@ -22,8 +22,8 @@
 #include "../../job/quantize.h"
 #include "general.h"
 
-/* Elements of a chunk, where there is no room for larger ones, and of all staging buffers: stacks are small. */
-enum { GATED_CHUNK = 256, GATED_ROOM = 2048 };
+/* Elements of all staging buffers, and of those that are one chunk, where p is kept beside them: stacks are small. */
+enum { GATED_ROOM = 2304, GATED_CHUNK = 256, GATED_ALONE = 2048 };
 
 /* A row whose outputs become bytes; with a scale for all of them, its largest magnitude first. */
 typedef struct byte_sink {
@@ -306,7 +306,18 @@ static row_chunk gated_again(const gated_chunks *c, const gated_row *row, size_t
     return chunk;
 }
 
-static void output_gated(const gated_chunks *c, const gated_row *row, const gated_factors *f, size_t begin, size_t end)
+/* To o, or to the scratch. Not below the activations: stacks are small. */
+static __attribute__((noinline)) void output_gated(const gated_plan *g, const row_chunk *chunk, const gated_factors *f)
+{
+    if (NRG_RARELY(f->is_fallback))
+        output_fallback(g->job, &chunk->row, &f->f, chunk->begin, chunk->end, chunk->options, g->D);
+    else {
+        const row_outputs to = {chunk->row, f->f.floats, &g->job->formula.w_offset};
+        general_output(&to, chunk, g->D);
+    }
+}
+
+static void apply_gated(const gated_chunks *c, const gated_row *row, const gated_factors *f, size_t begin, size_t end)
 {
     const gated_plan *g = &c->plan;
     row_chunk chunk = gated_again(c, row, begin, end);
@@ -314,12 +325,7 @@ static void output_gated(const gated_chunks *c, const gated_row *row, const gate
         stage_gates(g, row->z, g->gates, begin, end);
         chunk.row.gate = staged_at(g->gates, begin);
     }
-    if (NRG_RARELY(f->is_fallback))
-        output_fallback(g->job, &chunk.row, &f->f, begin, end, chunk.options, g->D);
-    else {
-        const row_outputs to = {chunk.row, f->f.floats, &g->job->formula.w_offset};
-        general_output(&to, &chunk, g->D);
-    }
+    output_gated(g, &chunk, f);
     if (!g->is_direct)
         gated_sink(g, row, c->scratch, begin, end);
 }
@@ -383,10 +389,12 @@ static __attribute__((noinline)) void share_room(gated_chunks *c, float *room, i
     gated_plan *const g = &c->plan;
     const nrg_norm_job *job = g->job;
     const int is_pre = job->gate == NRG_GATE_PRE;
-    const int buffers = has_gate_stage(job, g->D) + (!g->is_direct || (is_pre && !c->keeps_p));
+    const size_t gates = (size_t)has_gate_stage(job, g->D), few = g->D == NRG_F32 ? 2 * GATED_CHUNK : GATED_CHUNK,
+                 past = is_pre && !c->keeps_p && (job->dim > GATED_ROOM / few * few - gates * few || job->part == NRG_NORM_APPLY),
+                 buffers = gates + (!g->is_direct || past);
     /* the gates of a row alone by one call: a call for each chunk waits for its last divisions */
-    c->chunk = !is_pre ? GATED_ROOM / 2 / (size_t)(buffers ? buffers : 1) : !buffers && is_alone ? GATED_ROOM : GATED_CHUNK;
-    c->kept = is_pre && job->part != NRG_NORM_APPLY ? GATED_ROOM - (size_t)buffers * c->chunk : 0;
+    c->chunk = !is_pre ? (buffers > 1 ? GATED_ALONE / 4 : GATED_ALONE / 2) : !buffers && is_alone ? GATED_ALONE : few;
+    c->kept = is_pre && job->part != NRG_NORM_APPLY ? (GATED_ROOM - buffers * c->chunk) / c->chunk * c->chunk : 0;
     c->stage = room;
     g->gates = room + c->kept;
     c->scratch = has_gate_stage(job, g->D) ? g->gates + c->chunk : g->gates;
@@ -428,7 +436,7 @@ static __attribute__((noinline)) void gated_rows(const nrg_norm_job *job, size_t
             begin_bytes(bytes, job->quant, n);
             for (size_t begin = 0, end; bytes->finds_amax && begin < dim; begin = end) {
                 end = chunk_end(begin, dim, most);
-                output_gated(&c, row, &f, begin, end);
+                apply_gated(&c, row, &f, begin, end);
             }
             bytes->finds_amax = 0;
         }
@@ -436,7 +444,7 @@ static __attribute__((noinline)) void gated_rows(const nrg_norm_job *job, size_t
         for (size_t begin = 0, end; begin < dim; begin = end) {
             end = chunk_end(begin, dim, most);
             if (job->part != NRG_NORM_SUMS)
-                output_gated(&c, row, &f, begin, end);
+                apply_gated(&c, row, &f, begin, end);
             if (!is_last && !is_given)
                 sum_gated(&c, &sums.plain, next, begin, end);
         }

@@ -171,9 +171,24 @@ static __attribute__((noinline)) void output_rare_rows(const gated_tile *t, cons
     }
 }
 
-NRG_INLINE size_t row_stride(const nrg_norm_job *job, size_t stride)
+/* From row to row; groups have nothing between them. */
+NRG_INLINE size_t row_stride(const nrg_norm_job *job, size_t stride, nrg_dtype D, int is_f32)
 {
-    return job->groups == 1 ? stride : job->dim * sizeof(float);
+    return job->groups == 1 ? stride : bytes_of(job->dim, D, is_f32);
+}
+
+/* As find_gated_row, but for w and b, and without a division. */
+static __attribute__((noinline)) void find_row_in_tile(gated_row *row, const gated_plan *g, size_t n)
+{
+    const nrg_norm_job *job = g->job;
+    const nrg_dtype D = g->D;
+    row->first = (row_operands){.x = job->x + n * row_stride(job, job->x_stride, D, 0),
+                                .y = job->y ? job->y + n * row_stride(job, job->y_stride, D, job->y_f32) : NULL,
+                                .r = job->r ? job->r + n * row_stride(job, job->r_stride, D, job->r_f32) : NULL};
+    row->first.o = (char *)((uintptr_t)job->o + n * row_stride(job, job->o_stride, D, 0));
+    row->again = row->first;
+    row->again.x = g->reads_r ? row->first.r : row->first.x;
+    row->z = job->z ? job->z + n * row_stride(job, job->z_stride, D, 0) : NULL;
 }
 
 /* The rows of a tile up to their scalars. */
@@ -185,17 +200,15 @@ static __attribute__((noinline)) void begin_gated_tile(gated_tile *t, const gate
     row_tile *const rows = &t->rows;
     const size_t count = (size_t)rows->count;
     unsigned options = g->options;
-    find_gated_row(&t->first, g, rows->n);
+    find_row_in_tile(&t->first, g, rows->n);
     gated_row row = t->first;
     rows->x = all->is_staged ? (const char *)t->stage : all->in_o ? row.again.o : row.again.x;
-    rows->x_stride = all->is_staged ? job->dim * sizeof(float)
-                                    : row_stride(job, all->in_o    ? job->o_stride
-                                                      : g->reads_r ? job->r_stride
-                                                                   : job->x_stride);
+    const size_t stride = all->in_o ? job->o_stride : g->reads_r ? job->r_stride : job->x_stride;
+    rows->x_stride = all->is_staged ? job->dim * sizeof(float) : row_stride(job, stride, NRG_F32, 1);
     for (size_t k = 0, some; is_source && k < count; k += some) {
         some = lesser(all->together, count - k);
         if (k)
-            find_gated_row(&row, g, rows->n + k);
+            find_row_in_tile(&row, g, rows->n + k);
         float *const to = all->is_staged ? t->stage + k * job->dim : all->in_o ? (float *)row.again.o : NULL;
         if (is_pre)
             gated_source(g, &row, to, 0, some * job->dim, 0);
@@ -220,11 +233,11 @@ static __attribute__((noinline)) void end_gated_tile(gated_tile *t, const gated_
     gated_row row = t->first;
     t->gates = NULL;
     t->o = is_direct ? row.again.o : (char *)t->stage;
-    t->o_stride = !is_direct ? job->dim * sizeof(float) : job->groups == 1 ? job->o_stride : bytes_of(job->dim, g->D, 0);
+    t->o_stride = !is_direct ? job->dim * sizeof(float) : row_stride(job, job->o_stride, g->D, 0);
     for (size_t k = 0, some; g->has_gates && k < count; k += some) {
         some = lesser(all->together, count - k);
         if (k)
-            find_gated_row(&row, g, t->rows.n + k);
+            find_row_in_tile(&row, g, t->rows.n + k);
         stage_gates(g, row.z, g->gates + k * job->dim, 0, some * job->dim);
         t->gates = g->gates;
     }
@@ -243,7 +256,7 @@ static __attribute__((noinline)) void end_gated_tile(gated_tile *t, const gated_
     for (size_t k = 0, some; !is_direct && k < count; k += some) {
         some = lesser(all->together, count - k);
         if (k || t->gates)
-            find_gated_row(&row, g, t->rows.n + k);
+            find_row_in_tile(&row, g, t->rows.n + k);
         gated_sink(g, &row, t->stage + k * job->dim, 0, some * job->dim);
     }
 }
