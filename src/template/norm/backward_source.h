@@ -8,7 +8,7 @@
 #define NRG_TEMPLATE_NORM_BACKWARD_SOURCE_H
 
 #include "../../job/activation.h"
-#include "fallback.h"
+#include "fallback_sum.h"
 
 enum {
     GRADIENT_CHUNK = 256, /* elements of a row that are staged and summed at once */
