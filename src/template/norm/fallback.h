@@ -116,6 +116,8 @@ static __attribute__((noinline)) void output_fallback(const nrg_norm_job *job, c
 static __attribute__((noinline)) unsigned options_of_part(const nrg_norm_job *job, nrg_dtype D)
 {
     unsigned options = options_of_job(job, D);
+    if (!(job->from_r | job->o_f32))
+        return options;
     if (job->from_r)
         options = (options & ~(unsigned)OPT_RESIDUAL) | (D != NRG_F32 && job->r_f32 ? OPT_X_F32 : 0);
     return options | (D != NRG_F32 && job->o_f32 ? OPT_O_F32 : 0);

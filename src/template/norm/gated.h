@@ -23,7 +23,7 @@
 #include "general.h"
 
 /* Elements of all staging buffers, and of those that are one chunk, where p is kept beside them: stacks are small. */
-enum { GATED_ROOM = 2304, GATED_CHUNK = 256, GATED_ALONE = 2048 };
+enum { GATED_ROOM = 2048, GATED_CHUNK = 256, GATED_ALONE = 2048 };
 
 /* A row whose outputs become bytes; with a scale for all of them, its largest magnitude first. */
 typedef struct byte_sink {
