@@ -49,8 +49,9 @@ static inline int backward_is_plain(backward_call *c, const nrg_norm_spec *s, co
                 quick_rows(&out[DB], a->db, 0, 1, dim * sizeof(float), sizeof(float) - 1) &
                 quick_rows(&out[SPACE], sums ? a->workspace : NULL, 0, 1, sums * dim * sizeof(double), sizeof(double) - 1);
     sound &= (sums == 0) | ((a->workspace != NULL) & (a->workspace_size >= sums * dim * sizeof(double)));
-    /* what is not there has no bytes, and lies apart from everything */
     for (int i = 0; i < INPUTS; i++) {
+        if (in[i].first == in[i].end) /* what is not there has no bytes, and lies apart from everything */
+            continue;
         sound &= quick_apart(&out[DX], &in[i], i <= DR_IN);
         if (sums)
             sound &= quick_apart(&out[DW], &in[i], 0) & quick_apart(&out[DB], &in[i], 0) & quick_apart(&out[SPACE], &in[i], 0);

@@ -19,7 +19,11 @@ typedef struct gradient_walk {
     gradient_batch *batch;
     int row;
     size_t begin;
-    gradient_sums sums;
+    union walk_sums { /* one after the other: stacks are small */
+        gradient_sums plain;
+        fallback_sums statistics;
+        fallback_gradient fallback;
+    } sums;
 } gradient_walk;
 
 /* ---- sums ---- */
@@ -147,35 +151,42 @@ static void sum_fallback_p(const backward *b, fallback_sums *sums, const backwar
     }
 }
 
-static __attribute__((noinline)) fallback_statistics statistics_of_fallback(const backward *b, const backward_row *row)
+static __attribute__((noinline)) fallback_statistics statistics_of_fallback(const backward *b, const backward_row *row,
+                                                                            fallback_sums *sums)
 {
     const nrg_norm_formula *formula = &b->job->formula;
-    fallback_sums sums;
-    sum_fallback_p(b, &sums, row, 0);
-    fallback_statistics stat = first_statistics(formula, value_of(&sums.t), value_of(&sums.tt));
+    sum_fallback_p(b, sums, row, 0);
+    fallback_statistics stat = first_statistics(formula, value_of(&sums->t), value_of(&sums->tt));
     if (needs_second_sum(formula, &stat)) {
-        sum_fallback_p(b, &sums, row, stat.pilot);
-        second_statistics(&stat, formula, &sums);
+        sum_fallback_p(b, sums, row, stat.pilot);
+        second_statistics(&stat, formula, sums);
     }
     return stat;
 }
 
-/* The factors of a row in double, from statistics of its own. */
-static __attribute__((noinline)) void fallback_factors_of_row(const backward *b, row_gradient *f, const backward_row *row)
+/* do1 may need h, whose factors are there. */
+static __attribute__((noinline)) void sum_fallback_row(const backward *b, row_gradient *f, const backward_row *row,
+                                                       const fallback_statistics *stat, fallback_gradient *sums)
 {
     const size_t dim = b->job->dim;
-    const fallback_statistics stat = statistics_of_fallback(b, row);
-    fallback_gradient sums;
-    f->is_fallback = 1;
-    slopes_of_fallback(&f->fallback, &b->job->formula, &stat, 0, 0); /* do1 may need h */
     for (size_t begin = 0, end; begin < dim; begin = end) {
         end = lesser(begin + GRADIENT_CHUNK, dim);
         gradient_chunk c = {.w = weights_of_run(b, begin, end - begin, b->stage + 3 * GRADIENT_CHUNK)};
         c.p = (const char *)staged_p(b, row, begin, end - begin);
         c.d = (const char *)staged_d(b, row, begin, end - begin, &c, f);
-        sum_fallback_gradient(&sums, &c, stat.pilot, begin, end, dim);
+        sum_fallback_gradient(sums, &c, stat->pilot, begin, end, dim);
     }
-    slopes_of_fallback(&f->fallback, &b->job->formula, &stat, value_of(&sums.total_d), value_of(&sums.total_dt));
+    slopes_of_fallback(&f->fallback, &b->job->formula, stat, value_of(&sums->total_d), value_of(&sums->total_dt));
+}
+
+/* The factors of a row in double, from statistics of its own. */
+static __attribute__((noinline)) void fallback_factors_of_row(const backward *b, row_gradient *f, const backward_row *row,
+                                                              union walk_sums *sums)
+{
+    const fallback_statistics stat = statistics_of_fallback(b, row, &sums->statistics);
+    f->is_fallback = 1;
+    slopes_of_fallback(&f->fallback, &b->job->formula, &stat, 0, 0);
+    sum_fallback_row(b, f, row, &stat, &sums->fallback);
 }
 
 /* ---- the walk ---- */
@@ -190,11 +201,11 @@ static void start_row(const backward *b, gradient_walk *walk)
     f->plain.mean = mean_of_row(b, walk->batch->n + (size_t)walk->row);
 }
 
-/* The batch from row n on, which may be empty. */
-static void start_batch(const backward *b, gradient_walk *walk, gradient_batch *batch, size_t n)
+/* The batch from row n on, of rows before `end`; it may be empty. */
+static void start_batch(const backward *b, gradient_walk *walk, gradient_batch *batch, size_t n, size_t end)
 {
     batch->n = n;
-    batch->count = (int)lesser(b->end - n, NRG_ROW_BATCH);
+    batch->count = (int)lesser(end - n, NRG_ROW_BATCH);
     for (int k = 0; k < batch->count; k++)
         batch->row[k] = row_of_run(b, n + (size_t)k);
     walk->batch = batch;
@@ -208,12 +219,12 @@ static void walk_on(const backward *b, gradient_walk *walk)
     const size_t end = lesser(walk->begin + b->sum_chunk, b->job->dim);
     const backward_row *row = &walk->batch->row[walk->row];
     row_gradient *f = &walk->batch->f[walk->row];
-    sum_row_chunk(b, &walk->sums, row, walk->begin, end, NULL, f->plain.mean);
+    sum_row_chunk(b, &walk->sums.plain, row, walk->begin, end, NULL, f->plain.mean);
     walk->begin = end;
     if (end < b->job->dim)
         return;
-    if (!plain_factors(b, f, row, &walk->sums))
-        fallback_factors_of_row(b, f, row);
+    if (!plain_factors(b, f, row, &walk->sums.plain))
+        fallback_factors_of_row(b, f, row, &walk->sums);
     walk->row++;
     start_row(b, walk);
 }
@@ -412,13 +423,13 @@ static __attribute__((noinline)) void schedule_batches(const backward *b)
     gradient_batch batches[2];
     gradient_walk walk;
     size_t n = b->begin;
-    start_batch(b, &walk, &batches[0], n);
+    start_batch(b, &walk, &batches[0], n, b->end);
     while (walk.row < batches[0].count)
         walk_on(b, &walk);
     for (int turn = 0; n < b->end; turn ^= 1) {
         const gradient_batch *const now = &batches[turn];
         n += (size_t)now->count;
-        start_batch(b, &walk, &batches[turn ^ 1], n);
+        start_batch(b, &walk, &batches[turn ^ 1], n, b->end);
         const size_t steps = (size_t)walk.batch->count * sum_chunks;
         for (size_t chunk = 0, done = 0; chunk < chunks; chunk++) {
             const size_t begin = chunk * b->column_chunk;

@@ -20,6 +20,10 @@ enum {
     BACKWARD_ONES = 128      /* elements of the largest step */
 };
 
+#define EIGHT_ONES 1, 1, 1, 1, 1, 1, 1, 1
+#define MANY_ONES EIGHT_ONES, EIGHT_ONES, EIGHT_ONES, EIGHT_ONES, EIGHT_ONES, EIGHT_ONES, EIGHT_ONES, EIGHT_ONES
+static const float backward_ones[BACKWARD_ONES] = {MANY_ONES, MANY_ONES};
+
 /* Weights as floats, with the weight offset. Those of elements i, i + 1, … of a step are at[i & mask] and what follows. */
 typedef struct run_weights {
     const float *at;
@@ -44,10 +48,10 @@ typedef struct backward {
     int keeps_gates; /* those, and g(z) and g′(z) wait in rows of dx and dz from a row's sums to its elements */
     int stream_dx, stream_dy, stream_dz;
     size_t sum_chunk, column_chunk;
-    float *stage;      /* BACKWARD_STAGE */
-    const float *ones; /* BACKWARD_ONES */
+    float *stage; /* BACKWARD_STAGE */
     /* the run: rows of one group */
     size_t begin, end, group;
+    backward_row first;
     const char *w, *bias; /* NULL where absent */
     const float *mean;    /* of row `begin`; NULL: not centred */
     size_t mean_step;     /* floats from row to row */
@@ -181,7 +185,7 @@ NRG_INLINE run_weights weights_of_run(const backward *b, size_t begin, size_t n,
     const nrg_norm_backward_job *job = b->job;
     const float offset = job->formula.w_offset;
     if (!b->w)
-        return (run_weights){b->ones, 0};
+        return (run_weights){backward_ones, 0};
     const float *w = as_floats(b->w, b->D, job->w_f32, begin, n, copy);
     if (offset == 0)
         return (run_weights){w, SIZE_MAX};

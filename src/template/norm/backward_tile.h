@@ -37,7 +37,7 @@ static void find_tile(gradient_tile *t, const backward *b, size_t n)
     const nrg_norm_backward_job *job = b->job;
     const size_t fit = GRADIENT_TILE_ELEMENTS / job->dim / NRG_ROW_BATCH * NRG_ROW_BATCH;
     const size_t most = fit < NRG_ROW_BATCH ? NRG_ROW_BATCH : lesser(fit, TILE);
-    backward_row row = row_of_run(b, n);
+    backward_row row = n == b->begin ? b->first : row_of_run(b, n);
     t->n = n;
     t->count = (int)lesser(b->end - n, most);
     for (int k = 0; k < t->count; k++) {
@@ -225,43 +225,45 @@ static __attribute__((noinline)) void batch_of_tile(const backward *b, const gra
 {
     gradient_batch batch;
     gradient_walk walk;
-    backward some = *b;
-    some.end = lesser(t->n + first + NRG_ROW_BATCH, b->end);
-    start_batch(&some, &walk, &batch, t->n + first);
+    start_batch(b, &walk, &batch, t->n + first, t->n + (size_t)t->count);
     while (walk.row < batch.count)
         walk_on(b, &walk);
     single_rows_chunk(b, &batch, 0, b->job->dim);
     weights_of_run(b, 0, b->job->dim, b->stage);
 }
 
-/* ahead: tiles from this one to the one that is prefetched. */
-static void end_gradient_tile(const backward *b, const gradient_tile *t, run_weights w, size_t ahead)
+/* Four rows of a tile at most. ahead: tiles from this one to the one that is prefetched. */
+static __attribute__((noinline)) void output_tile_rows(const backward *b, const gradient_tile *t, int first, run_weights w,
+                                                       size_t ahead)
 {
     const nrg_norm_backward_job *job = b->job;
-    for (int first = 0; first < t->count; first += NRG_ROW_BATCH) {
-        column_rows rows; /* field by field: zeros for all of it would take as long as a short row */
-        if (NRG_RARELY(t->fallback >> first & ((1u << NRG_ROW_BATCH) - 1))) {
-            batch_of_tile(b, t, (size_t)first);
-            continue;
-        }
-        rows.count = t->count - first < NRG_ROW_BATCH ? t->count - first : NRG_ROW_BATCH;
-        rows.w = w;
-        rows.options = (b->stream_dx ? COLUMN_STREAM : 0) | (job->dr_in ? COLUMN_DR_IN : 0) | (job->r_f32 ? COLUMN_DR_F32 : 0);
-        if (b->stream_dx && job->far) {
-            rows.options |= COLUMN_AHEAD;
-            rows.ahead_d = ahead * (size_t)t->count * job->d_o_stride;
-            rows.ahead_p = ahead * (size_t)t->count * job->x_stride;
-        }
-        for (int k = 0; k < rows.count; k++) {
-            rows.d[k] = t->d[first + k];
-            rows.p[k] = t->p[first + k];
-            rows.dp[k] = t->dx[first + k];
-            rows.dr_in[k] = t->dr_in[first + k];
-            rows.f[k] = column_factors_of(&t->f[first + k]);
-        }
-        find_columns(&rows, b, t->n + (size_t)first, 0);
-        output_columns(&rows, job, job->dim, b->D);
+    column_rows rows; /* field by field: zeros for all of it would take as long as a short row */
+    rows.count = t->count - first < NRG_ROW_BATCH ? t->count - first : NRG_ROW_BATCH;
+    rows.w = w;
+    rows.options = (b->stream_dx ? COLUMN_STREAM : 0) | (job->dr_in ? COLUMN_DR_IN : 0) | (job->r_f32 ? COLUMN_DR_F32 : 0);
+    if (b->stream_dx && job->far) {
+        rows.options |= COLUMN_AHEAD;
+        rows.ahead_d = ahead * (size_t)t->count * job->d_o_stride;
+        rows.ahead_p = ahead * (size_t)t->count * job->x_stride;
     }
+    for (int k = 0; k < rows.count; k++) {
+        rows.d[k] = t->d[first + k];
+        rows.p[k] = t->p[first + k];
+        rows.dp[k] = t->dx[first + k];
+        rows.dr_in[k] = t->dr_in[first + k];
+        rows.f[k] = column_factors_of(&t->f[first + k]);
+    }
+    find_columns(&rows, b, t->n + (size_t)first, 0);
+    output_columns(&rows, job, job->dim, b->D);
+}
+
+static void end_gradient_tile(const backward *b, const gradient_tile *t, run_weights w, size_t ahead)
+{
+    for (int first = 0; first < t->count; first += NRG_ROW_BATCH)
+        if (NRG_RARELY(t->fallback >> first & ((1u << NRG_ROW_BATCH) - 1)))
+            batch_of_tile(b, t, (size_t)first);
+        else
+            output_tile_rows(b, t, first, w, ahead);
 }
 
 static __attribute__((noinline)) void schedule_gradient_tiles(const backward *b)

@@ -14,7 +14,7 @@
 #include "backward_tile.h"
 
 enum {
-    RUN_ROWS = 64, /* of a short run: at most, */
+    RUN_ROWS = 32, /* of a short run: at most, */
     RUN_LEAST = 8, /* and at least, */
     RUN_BYTES = 1 << 17,
     /* Bytes from which on rows that do not begin at lines are streamed: of four that are written in turn, four lines are open
@@ -37,10 +37,10 @@ NRG_INLINE int gradient_can_be_streamed(const nrg_norm_backward_job *job, const 
            (bytes >= STREAMED_PART || ((uintptr_t)out | stride) % 64 == 0);
 }
 
-static __attribute__((noinline)) backward plan_of_backward(const nrg_norm_backward_job *job, float *ones, nrg_dtype D)
+static __attribute__((noinline)) backward plan_of_backward(const nrg_norm_backward_job *job, nrg_dtype D)
 {
     const size_t dim = job->dim;
-    backward b = {.job = job, .D = D, .ones = ones};
+    backward b = {.job = job, .D = D};
     b.on_output = job->gate == NRG_GATE_NONE && job->activation != NRG_ACT_IDENTITY;
     b.is_gated = b.on_output || job->gate != NRG_GATE_NONE;
     const int is_plain = !b.is_gated && !job->dy && job->dx, has_offset = job->formula.w_offset != 0;
@@ -61,8 +61,6 @@ static __attribute__((noinline)) backward plan_of_backward(const nrg_norm_backwa
         b.sum_chunk = is_unstaged ? NORM_SEGMENT : GRADIENT_CHUNK;
         b.column_chunk = is_unstaged && b.is_direct ? NORM_SEGMENT : COLUMN_CHUNK;
     }
-    for (size_t i = 0; !job->w && i < BACKWARD_ONES; i += VN)
-        v_st_f32(ones + i, v_set1(1));
     return b;
 }
 
@@ -86,7 +84,7 @@ static __attribute__((noinline)) void recompute_means(const backward *b, float *
                             .from_r = from_r,
                             .formula = job->formula};
     for (size_t n = b->begin, end; n < b->end; n = end) { /* a plane, or what the run has of it */
-        const backward_row row = row_of_run(b, n);
+        const backward_row row = n == b->begin ? b->first : row_of_run(b, n);
         end = job->planes ? lesser(n - n % job->planes->count[0] + job->planes->count[0], b->end) : b->end;
         forward.x = row.x;
         forward.y = row.y;
@@ -122,10 +120,10 @@ NRG_INLINE size_t rows_of_run(const nrg_norm_backward_job *job, nrg_dtype D)
 
 static void norm_backward(const nrg_norm_backward_job *job, nrg_dtype D)
 {
-    _Alignas(64) float ones[BACKWARD_ONES], mean[RUN_ROWS];
+    float mean[RUN_ROWS];
     const int recomputes = job->formula.centred && !job->mean;
     const size_t groups = job->groups, rows = recomputes || groups > 1 ? rows_of_run(job, D) : SIZE_MAX;
-    backward b = plan_of_backward(job, ones, D);
+    backward b = plan_of_backward(job, D);
     for (b.begin = job->row_begin; b.begin < job->row_end; b.begin = b.end) {
         b.end = b.begin + lesser(rows, job->row_end - b.begin);
         for (b.group = 0; b.group < groups; b.group++) {
@@ -133,6 +131,7 @@ static void norm_backward(const nrg_norm_backward_job *job, nrg_dtype D)
             b.bias = operand_at(job->b, bytes_of(b.group * job->dim, D, job->w_f32));
             b.mean = job->formula.centred && job->mean ? job->mean + b.begin * groups + b.group : NULL;
             b.mean_step = groups;
+            b.first = row_of_run(&b, b.begin);
             if (recomputes) {
                 recompute_means(&b, mean);
                 b.mean = mean;
