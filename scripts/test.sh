@@ -55,9 +55,9 @@ stages=(
 
 build=$(realpath -m "${NRG_BUILD_DIR:-$root/build-test}")
 machine=$(uname -m)
-size_limit=2620000 # bytes, with generic and the three x86 paths: rows, channels, activations and positions, forward and backward, in three dtypes
+size_limit=2370000 # bytes, with generic and the three x86 paths: rows, channels, activations and positions, forward and backward, in three dtypes
 program_limit=265000 # bytes: a program that calls nrg_rms_norm_f32 alone, libc and libm apart
-forward_limit=646000 # bytes: the same of nrg_norm_forward, which has all dtypes, gates and formats
+forward_limit=612000 # bytes: the same of nrg_norm_forward, which has all dtypes, gates and formats
 reduced_limit=612000 # bytes: the shared library of norms, activations and RoPE without backward passes, profile small
 stack_limit=16384 # bytes, any call; promised in nrg/norm.h
 common_options=(-Dwerror=true -Dtests=true)
