@@ -14,16 +14,19 @@ typedef struct gradient_batch {
     row_gradient f[NRG_ROW_BATCH];
 } gradient_batch;
 
+/* Sums of a row, of one kind at a time: stacks are small. */
+typedef union walk_sums {
+    gradient_sums plain;
+    fallback_sums statistics;
+    fallback_gradient fallback;
+} walk_sums;
+
 /* The walk over the rows of a batch that ends with their factors, a chunk at a time. */
 typedef struct gradient_walk {
     gradient_batch *batch;
     int row;
     size_t begin;
-    union walk_sums { /* one after the other: stacks are small */
-        gradient_sums plain;
-        fallback_sums statistics;
-        fallback_gradient fallback;
-    } sums;
+    walk_sums sums;
 } gradient_walk;
 
 /* ---- sums ---- */
@@ -181,7 +184,7 @@ static __attribute__((noinline)) void sum_fallback_row(const backward *b, row_gr
 
 /* The factors of a row in double, from statistics of its own. */
 static __attribute__((noinline)) void fallback_factors_of_row(const backward *b, row_gradient *f, const backward_row *row,
-                                                              union walk_sums *sums)
+                                                              walk_sums *sums)
 {
     const fallback_statistics stat = statistics_of_fallback(b, row, &sums->statistics);
     f->is_fallback = 1;
