@@ -33,8 +33,16 @@ def write(path, report):
     return path
 
 
+def paths_of(report):
+    return {row[report["columns"].index("path")] for row in report["rows"]}
+
+
 def test_report(directory):
-    done = run("--report", directory / "r", "--seconds-total", 4, *FILTER)
+    # on a busy machine a report has no time for the slower paths, and rightly leaves them out: then a longer one is asked for
+    for seconds in (4, 16, 64):
+        done = run("--report", directory / "r", "--seconds-total", seconds, *FILTER)
+        if done.returncode or len(paths_of(json.loads((directory / "r/report.json").read_text()))) > 1:
+            break
     expect(done.returncode == 0, f"--report: {done.returncode}: {done.stderr}")
     expect("left" in done.stderr, "a line of how far it is")
     names = sorted(p.name for p in (directory / "r").iterdir())
@@ -48,13 +56,13 @@ def test_report(directory):
     expect(len(rows) == report["measured"] > 0, f"{len(rows)} rows, {report['measured']} measured")
     expect(report["measured"] <= report["cases"], "no more than there are")
     expect({r["op"] for r in rows} <= {"rms", "silu"}, "the ops asked for, and no other")
-    expect(len({r["path"] for r in rows}) > 1 or len(report["paths"]) == 1, "more than one path")
+    expect(len(paths_of(report)) > 1 or len(report["paths"]) == 1, "more than one path")
     for row in rows:
         expect(row["ns"] > 0 and row["elements"] > 0 and row["bytes"] > 0, f"a time: {row}")
     # those that there was time for; all of them: nrg-bench --errors
     for _, op, dtype, _, who, ulp in report["errors"]:
         expect(ulp > 0 and (who != "nrg" or ulp < (3 if dtype == "f32" else 0.51)), f"{who} {op} {dtype} is off by {ulp} ulp")
-    expect(report["seconds"] < 20, f"4 seconds took {report['seconds']}")
+    expect(report["seconds"] < 5 * seconds, f"{seconds} seconds took {report['seconds']}")
     return report
 
 
