@@ -69,7 +69,6 @@ typedef struct nrg_bf16_times {
 #define NRG_ACTIVATE(path, isa, unused)                                                                                          \
     void nrg_##path##_activate(nrg_activation g, const float *in, float *out, size_t n);                                         \
     void nrg_##path##_activate_both(nrg_activation g, const float *in, float *out, float *slope, size_t n);                      \
-    void nrg_##path##_silu_times(const float *in, const float *factor, float *out, size_t n, unsigned how);                      \
     void nrg_##path##_activate_times(nrg_activation g, float alpha, const float *in, const float *factor, float *out, size_t n,  \
                                      unsigned how);                                                                              \
     void nrg_##path##_activate_limited(nrg_activation g, float alpha, float limit, float offset, const float *in,                \

@@ -479,15 +479,6 @@ void NRG_PATH_NAME(activate)(nrg_activation g, const float *in, float *out, size
     act_run(g, ACT_VALUES, a, n, 0);
 }
 
-void NRG_PATH_NAME(silu_times)(const float *in, const float *factor, float *out, size_t n, unsigned how)
-{
-    act_data a = {in, factor, out, NULL, NULL, 0, 0, 0};
-    if (how & NRG_TIMES_STREAM)
-        act_run_streamed(NRG_ACT_SILU, ACT_TIMES, a, n, how);
-    else
-        act_run(NRG_ACT_SILU, ACT_TIMES, a, n, how);
-}
-
 void NRG_PATH_NAME(activate_times)(nrg_activation g, float alpha, const float *in, const float *factor, float *out, size_t n,
                                    unsigned how)
 {

@@ -140,18 +140,23 @@ static __attribute__((noinline)) unsigned fallback_of_tile(const nrg_norm_job *j
 static __attribute__((noinline)) void exact_scalars_of_tile(tile_scalars *to, const nrg_norm_job *job, const tile_sums *sums,
                                                             int count)
 {
+    const norm_policy exact = {.must = OPT_EXACT | OPT_CENTRED};
     to->fallback = 0;
     for (int k = 0; k < count; k += NORM_BATCH) {
-        norm_scalars s;
-        scalars_for(&s, job, NRG_DIV_ROOT, sums->t + k, sums->tt + k, NORM_BATCH);
-        memcpy(to->factor + k, s.hi, sizeof s.hi);
-        memcpy(to->low + k, s.lo, sizeof s.lo);
-        memcpy(to->shift + k, s.minus_mean, sizeof s.minus_mean);
-        for (int i = 0; i < NORM_BATCH && k + i < count; i++) {
-            to->centre[k + i] = (float)s.mean[i];
-            to->rstd[k + i] = (float)s.inverse[i];
-            to->fallback |= (unsigned)(s.needs_fallback[i] != 0) << (k + i);
+        double t[NORM_BATCH] = {0}, in_range[NORM_BATCH];
+        if (job->formula.centred)
+            memcpy(t, sums->t + k, sizeof t);
+        for (int i = k; i < k + NORM_BATCH; i++) { /* of a constant length, so that compilers make vectors of it */
+            const row_scalars s = scalars_by(job, 0, (row_totals){t[i - k], sums->tt[i]}, NRG_DIV_ROOT, exact);
+            to->factor[i] = s.factor;
+            to->low[i] = s.low;
+            to->centre[i] = s.centre;
+            to->shift[i] = s.shift;
+            to->rstd[i] = s.rstd;
+            in_range[i - k] = s.in_range;
         }
+        for (int i = 0; i < NORM_BATCH && k + i < count; i++)
+            to->fallback |= (unsigned)(in_range[i] == 0) << (k + i);
     }
 }
 
