@@ -343,6 +343,18 @@ static uint32_t draw_forward(void *const *part, nrg_dtype dtype, uint64_t *rando
     return spec->gate ? there | NRG_BIT(NRG_NORM_Z) : there & ~NRG_BIT(NRG_NORM_Z);
 }
 
+/* Norms without a gate, of rows that tiles take: as a token's heads lie in a view. */
+static uint32_t draw_heads(void *const *part, nrg_dtype dtype, uint64_t *random)
+{
+    const uint32_t there = draw_forward(part, dtype, random);
+    nrg_norm_spec *spec = part[SPEC];
+    spec->gate = NRG_GATE_NONE;
+    spec->activation = NRG_ACT_IDENTITY;
+    spec->accuracy = test_draw(random, 4) ? NRG_ACCURACY_FAST : NRG_ACCURACY_EXACT;
+    spec->dim = (test_draw(random, 2) ? 1 + test_draw(random, 300) : 64 << test_draw(random, 2)) * spec->groups;
+    return there & ~NRG_BIT(NRG_NORM_Z);
+}
+
 static nrg_status run_forward(void *const *part, int ith, int nth) { return nrg_norm_forward(part[SPEC], part[ARGS], ith, nth); }
 
 #define BACKWARD(name) NRG_BIT(NRG_NORM_BACKWARD_##name)
@@ -520,6 +532,7 @@ static nrg_status run_softmax_back(void *const *part, int ith, int nth) { return
 
 static const planes_op ops[] = {
     {"norm_forward", &nrg_call_norm_forward, ROWS(ARGS, nrg_norm_args), draw_forward, run_forward, NULL, split_groups},
+    {"norm_forward of heads", &nrg_call_norm_forward, ROWS(ARGS, nrg_norm_args), draw_heads, run_forward, NULL, split_groups},
     {"norm_sandwich", &nrg_call_norm_sandwich_forward, ROWS(NRG_SANDWICH_ARGS, nrg_norm_sandwich_args), draw_sandwich_forward,
      run_sandwich, NULL, NULL},
     {"norm_sandwich_backward", &nrg_call_norm_sandwich_backward, ROWS(NRG_SANDWICH_ARGS, nrg_norm_sandwich_backward_args),
