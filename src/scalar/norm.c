@@ -274,7 +274,7 @@ static float fast_input(const void *row, size_t i) { return input(row, i); }
 
 static void norm_rows(const nrg_norm_job *job, nrg_dtype dtype, float (*activation)(nrg_activation, float), struct quantized *to)
 {
-    const size_t groups = job->groups, dim = job->dim;
+    const size_t groups = job->groups, w_groups = job->alike ? 1 : groups, dim = job->dim;
     norm_row row = {.job = job, .dtype = dtype, .activate = activation, .quantized = to};
     row.y_dtype = job->y_f32 ? NRG_F32 : dtype;
     row.r_dtype = job->r_f32 ? NRG_F32 : dtype;
@@ -284,8 +284,8 @@ static void norm_rows(const nrg_norm_job *job, nrg_dtype dtype, float (*activati
         row.x = group_at(job->x, job->x_stride, dtype, n, groups, dim);
         row.y = group_at(job->y, job->y_stride, row.y_dtype, n, groups, dim);
         row.z = group_at(job->z, job->z_stride, dtype, n, groups, dim);
-        row.w = group_at(job->w, 0, row.w_dtype, n, groups, dim);
-        row.b = group_at(job->b, 0, row.w_dtype, n, groups, dim);
+        row.w = group_at(job->w, 0, row.w_dtype, n, w_groups, dim);
+        row.b = group_at(job->b, 0, row.w_dtype, n, w_groups, dim);
         row.r = NULL;
         if (job->from_r)
             row.r = group_at(job->r, job->r_stride, row.r_dtype, n, groups, dim);

@@ -204,6 +204,8 @@ static __attribute__((noinline)) void begin_gated_tile(gated_tile *t, const gate
     gated_row row = t->first;
     rows->x = all->is_staged ? (const char *)t->stage : all->in_o ? row.again.o : row.again.x;
     const size_t stride = all->in_o ? job->o_stride : g->reads_r ? job->r_stride : job->x_stride;
+    rows->x_jump = rows->run = 0;
+    rows->left = TILE + 1;
     rows->x_stride = all->is_staged ? job->dim * sizeof(float) : row_stride(job, stride, NRG_F32, 1);
     for (size_t k = 0, some; is_source && k < count; k += some) {
         some = lesser(all->together, count - k);

@@ -20,10 +20,57 @@ enum {
 
 typedef struct row_tile {
     const char *x, *w, *b;
-    size_t x_stride, n;
+    char *o;
+    size_t x_stride, o_stride;
+    size_t x_jump, o_jump, run; /* groups lie in runs with as many bytes between them; run: 0 where rows are no groups */
+    unsigned left;              /* of the first run; more than a tile has where rows are no groups */
     int count;
+    size_t n;
     tile_scalars s;
 } row_tile;
+
+NRG_INLINE void place_tile(row_tile *at, const nrg_norm_job *job, size_t n, int count, nrg_dtype D)
+{
+    at->n = n;
+    at->count = count;
+    at->x = job->x + n * job->x_stride;
+    at->o = job->o + n * job->o_stride;
+    at->x_stride = job->x_stride;
+    at->o_stride = job->o_stride;
+    at->x_jump = at->o_jump = at->run = 0;
+    at->left = TILE + 1;
+    if (NRG_RARELY(job->groups != 1)) {
+        const size_t bytes = bytes_of(job->dim, D, 0), group = n % job->groups, row = n / job->groups;
+        at->x = job->x + row * job->x_stride + group * bytes;
+        at->o = job->o + row * job->o_stride + group * bytes;
+        at->x_stride = at->o_stride = bytes;
+        at->run = job->groups;
+        at->x_jump = job->x_stride - at->run * bytes;
+        at->o_jump = job->o_stride - at->run * bytes;
+        at->left = at->run - group < at->left ? (unsigned)(at->run - group) : at->left;
+    }
+}
+
+/* After a row of a tile: whether what follows is not in its run. */
+NRG_INLINE int run_ends(unsigned *left, const row_tile *at)
+{
+    if (!NRG_RARELY(--*left == 0))
+        return 0;
+    *left = (unsigned)at->run;
+    return 1;
+}
+
+NRG_INLINE const char *next_x(const char *x, unsigned *left, const row_tile *at)
+{
+    x += at->x_stride;
+    return run_ends(left, at) ? x + at->x_jump : x;
+}
+
+/* From a row to one that is so many rows later, or at most a run more. */
+NRG_INLINE size_t bytes_ahead(const row_tile *at, size_t rows, size_t stride, size_t jump)
+{
+    return NRG_RARELY(at->run) ? (rows + at->run - 1) / at->run * (at->run * stride + jump) : rows * stride;
+}
 
 /* The folded lanes of eight rows, in memory: conversions from a register take the shuffle port. */
 typedef struct folded_rows {
@@ -58,12 +105,14 @@ NRG_INLINE void pilots_of_tile(tile_sums *sums, const row_tile *at, size_t dim, 
     const vf scale = v_set1(pilot_scale(dim));
     const char *x = at->x;
     const int count = P.rows ? P.rows : at->count;
+    unsigned left = at->left;
     for (int k = 0; k < count; k += VN) {
         vf rows[VN];
         for (int i = 0; i < (int)VN; i++) { /* unrolled: 6 KB an instance */
             const row_operands row = {.x = x};
             rows[i] = pilot_lanes(row, dim, 0, P);
-            x += P.rows || k + i + 1 < count ? at->x_stride : 0; /* the last row again, where there are no more */
+            if (P.rows || k + i + 1 < count) /* otherwise the last row again */
+                x = next_x(x, &left, at);
         }
         v_st_f32(sums->pilot + k, v_mul(v_fold_rows(rows), scale));
     }
@@ -72,6 +121,7 @@ NRG_INLINE void pilots_of_tile(tile_sums *sums, const row_tile *at, size_t dim, 
 NRG_INLINE void sum_exact_tile(tile_sums *sums, const row_tile *at, size_t dim, norm_policy P)
 {
     const char *x = at->x;
+    unsigned left = at->left;
     for (int k = 0; k < at->count; k += NORM_BATCH) {
         const int some = at->count - k < NORM_BATCH ? at->count - k : NORM_BATCH;
         vd8 t[NORM_BATCH], tt[NORM_BATCH];
@@ -83,7 +133,7 @@ NRG_INLINE void sum_exact_tile(tile_sums *sums, const row_tile *at, size_t dim, 
             if (is_centred(P))
                 t[i] = fold_exact(lanes.t);
             tt[i] = fold_exact(lanes.tt);
-            x += at->x_stride;
+            x = next_x(x, &left, at);
         }
         for (int i = some; i < NORM_BATCH; i++) {
             tt[i] = tt[0];
@@ -112,9 +162,10 @@ NRG_INLINE void sum_tile(row_tile *at, const nrg_norm_job *job, unsigned options
 {
     const size_t dim = dim_of(job, P), bytes = bytes_of(dim, P.dtype, 0), stride = at->x_stride;
     /* pilots have read half of the next rows already */
-    const size_t ahead = ((2048 + bytes - 1) / bytes + (is_centred(P) ? TILE / 2 : 0)) * stride;
+    const size_t ahead = bytes_ahead(at, (2048 + bytes - 1) / bytes + (is_centred(P) ? TILE / 2 : 0), stride, at->x_jump);
     const int count = P.rows ? P.rows : at->count;
     const char *x = at->x;
+    unsigned left = at->left;
     tile_sums sums;
     if (count < 1)
         __builtin_unreachable(); /* gcc warns of sums without rows */
@@ -134,7 +185,7 @@ NRG_INLINE void sum_tile(row_tile *at, const nrg_norm_job *job, unsigned options
             if (is_centred(P))
                 store_folded(t.row[i], sum.t);
             store_folded(tt.row[i], sum.tt);
-            x += stride;
+            x = next_x(x, &left, at);
         }
         for (int i = some; i < 8; i++) { /* numbers for the lanes that no row has */
             memcpy(tt.row[i], tt.row[0], sizeof tt.row[0]);
@@ -185,12 +236,14 @@ static __attribute__((noinline)) void sum_exact_tile_layer(row_tile *at, const n
 NRG_INLINE void widen_tile_of(float *to, const row_tile *at, size_t dim, nrg_dtype D)
 {
     const char *x = at->x;
-    for (int k = 0; k < at->count; k++, x += at->x_stride, to += dim) {
+    unsigned left = at->left;
+    for (int k = 0; k < at->count; k++, to += dim) {
         size_t i = 0;
         for (; i + VN <= dim; i += VN)
             v_st_f32(to + i, load_whole(x, i, D));
         if (i < dim)
             v_stn_f32(to + i, load_part(x, i, dim - i, D), dim - i);
+        x = next_x(x, &left, at);
     }
 }
 NRG_BY_DTYPE(widen_tile, (to, at, dim), float *to, const row_tile *at, size_t dim)
@@ -199,13 +252,15 @@ static __attribute__((noinline)) void sum_widened_tile(row_tile *at, const nrg_n
 {
     float wide[TILE_STAGE];
     const char *const x = at->x;
-    const size_t x_stride = at->x_stride;
+    const size_t x_stride = at->x_stride, x_jump = at->x_jump;
     widen_tile(wide, at, job->dim, D);
     at->x = (const char *)wide;
     at->x_stride = job->dim * sizeof *wide;
+    at->x_jump = 0;
     sum_tile_layer(at, job, options & ~(unsigned)OPT_PREFETCH);
     at->x = x;
     at->x_stride = x_stride;
+    at->x_jump = x_jump;
 }
 
 NRG_INLINE void sum_tile_by(row_tile *at, const nrg_norm_job *job, unsigned options, norm_policy P)
@@ -232,12 +287,13 @@ NRG_INLINE row_outputs outputs_in_tile(const row_tile *at, const nrg_norm_job *j
 
 NRG_INLINE void output_tile(const row_tile *at, const nrg_norm_job *job, unsigned options, norm_policy P)
 {
-    const size_t dim = dim_of(job, P), bytes = bytes_of(dim, P.dtype, 0), o_stride = job->o_stride;
-    const size_t ahead = (2048 + bytes - 1) / bytes * o_stride;
+    const size_t dim = dim_of(job, P), bytes = bytes_of(dim, P.dtype, 0), o_stride = at->o_stride;
+    const size_t ahead = bytes_ahead(at, (2048 + bytes - 1) / bytes, o_stride, at->o_jump);
     const tile_scalars *const s = &at->s;
     const unsigned fallback = s->fallback, prefetches = (options & (OPT_PREFETCH | OPT_STREAM_O)) == OPT_PREFETCH;
     const int count = P.rows ? P.rows : at->count;
-    row_operands row = {.x = at->x, .w = at->w, .b = at->b, .o = job->o + at->n * o_stride};
+    row_operands row = {.x = at->x, .w = at->w, .b = at->b, .o = at->o};
+    unsigned left = at->left;
     /* fallbacks first, statistics last: a call in the loop would take its registers from every row */
     for (int k = 0; !P.rows && NRG_RARELY(fallback != 0) && k < count; k++)
         if (fallback >> k & 1)
@@ -250,6 +306,10 @@ NRG_INLINE void output_tile(const row_tile *at, const nrg_norm_job *job, unsigne
             output_elements(&to, 0, dim, options, P);
         row.x += at->x_stride;
         row.o += o_stride;
+        if (run_ends(&left, at)) {
+            row.x += at->x_jump;
+            row.o += at->o_jump;
+        }
     }
     for (int k = 0; NRG_RARELY(options & OPT_STATISTICS) && k < count; k++)
         if (!(fallback >> k & 1))
@@ -269,17 +329,25 @@ NRG_INLINE void residual_of_tile_of(row_tile *at, const nrg_norm_job *job, char 
 {
     enum { STEP = FAST_LANES };
     const norm_policy P = {.may = OPT_RESIDUAL | OPT_Y_F32 | (D == NRG_F32 ? 0 : OPT_KEEP_R)};
-    const size_t dim = job->dim, bytes = bytes_of(dim, D, 0), ahead = (2048 + bytes - 1) / bytes;
+    const int is_dense = job->groups == 1;
+    const size_t dim = job->dim, bytes = bytes_of(dim, D, 0), y_bytes = bytes_of(dim, D, job->y_f32),
+                 ahead = (2048 + bytes - 1) / bytes;
+    const size_t y_stride = is_dense ? job->y_stride : y_bytes, r_stride = is_dense ? job->r_stride : bytes,
+                 x_stride = at->x_stride;
+    const size_t x_jump = at->x_jump, y_jump = job->y_stride - job->groups * y_bytes,
+                 r_jump = job->r_stride - job->groups * bytes;
     row_operands row = operands_of_row(job, at->n, options, D);
+    unsigned left = at->left;
     at->x = stage ? stage : row.r;
-    at->x_stride = stage ? bytes : job->r_stride;
+    at->x_stride = stage ? bytes : r_stride;
+    at->x_jump = stage ? 0 : r_jump;
     for (int k = 0; k < at->count; k++) {
         float *const floats = D == NRG_F32 ? (float *)stage : NULL;
         row.kept = (uint16_t *)stage;
         if (job->stream) {
-            prefetch_ahead(row.x, bytes, ahead * job->x_stride);
+            prefetch_ahead(row.x, bytes, bytes_ahead(at, ahead, x_stride, x_jump));
             if (row.y)
-                prefetch_ahead(row.y, bytes, ahead * job->y_stride);
+                prefetch_ahead(row.y, bytes, bytes_ahead(at, ahead, y_stride, y_jump));
         }
         size_t i = 0;
         vf v[NORM_STEP];
@@ -298,11 +366,12 @@ NRG_INLINE void residual_of_tile_of(row_tile *at, const nrg_norm_job *job, char 
             if (floats)
                 store_f32_step(v, 1, floats + i, dim - i, 0);
         }
-        row.x += job->x_stride;
+        const int ends = run_ends(&left, at);
+        row.x += x_stride + (ends ? x_jump : 0);
         if (row.y)
-            row.y += job->y_stride;
+            row.y += y_stride + (ends ? y_jump : 0);
         if (row.r)
-            row.r += job->r_stride;
+            row.r += r_stride + (ends ? r_jump : 0);
         if (stage)
             stage += bytes;
     }
@@ -340,15 +409,14 @@ NRG_INLINE const char *weights_of_tiles(float *to, const char *from, float offse
 }
 
 /* c/√d is so near 1 that scalars_side_by_side tests all conditions. */
-NRG_INLINE int fit_tiles(const nrg_norm_job *job)
+NRG_INLINE int fit_tiles_of(const nrg_norm_job *job, size_t rows)
 {
-    return job->row_end - job->row_begin >= 2 && job->formula.k >= 0x1p-8 && job->formula.k <= 0x1p8;
+    return job->row_end - job->row_begin >= rows && job->formula.k >= 0x1p-8 && job->formula.k <= 0x1p8 &&
+           (job->groups == 1 || job->alike);
 }
 
-NRG_INLINE int fit_full_tiles(const nrg_norm_job *job)
-{
-    return job->row_end - job->row_begin >= TILE && job->formula.k >= 0x1p-8 && job->formula.k <= 0x1p8;
-}
+NRG_INLINE int fit_tiles(const nrg_norm_job *job) { return fit_tiles_of(job, 2); }
+NRG_INLINE int fit_full_tiles(const nrg_norm_job *job) { return fit_tiles_of(job, TILE); }
 
 /* The policy of outputs: a residual is nothing but another x, and weights are ready. */
 NRG_INLINE norm_policy tile_policy(norm_policy P)
@@ -377,10 +445,7 @@ NRG_INLINE void schedule_tiles(const nrg_norm_job *job, unsigned options, norm_p
         if (n != job->row_end) {
             next->w = w;
             next->b = b;
-            next->n = n;
-            next->count = (int)lesser(most, job->row_end - n);
-            next->x = job->x + n * job->x_stride;
-            next->x_stride = job->x_stride;
+            place_tile(next, job, n, (int)lesser(most, job->row_end - n), P.dtype);
             if (has_residual)
                 residual_of_tile(next, job, staged ? stage[turn] : NULL, options | (staged ? OPT_KEEP_R : 0), P.dtype);
             sum_tile_by(next, job, has_residual ? options & ~(unsigned)OPT_PREFETCH : options, P);
@@ -399,7 +464,7 @@ NRG_INLINE void schedule_tiles(const nrg_norm_job *job, unsigned options, norm_p
  * Other tiles take 1.17 to 1.56 times as long over rows of 64 and 1.0 to 1.2 over rows of 128 (Granite Rapids). */
 NRG_INLINE void schedule_full_tiles(const nrg_norm_job *job, unsigned options, norm_policy P)
 {
-    const unsigned residual = options & OPT_CACHED_R;
+    const unsigned residual = options & (OPT_CACHED_R | OPT_GROUPS);
     const size_t dim = P.least, end = job->row_end - (job->row_end - job->row_begin) % TILE;
     norm_policy plain = tile_policy(P), biased;
     plain.may = 0;
@@ -414,11 +479,8 @@ NRG_INLINE void schedule_full_tiles(const nrg_norm_job *job, unsigned options, n
         if (n != end) {
             next->w = job->w;
             next->b = job->b;
-            next->n = n;
-            next->count = TILE;
-            next->x = job->x + n * job->x_stride;
-            next->x_stride = job->x_stride;
-            if (residual)
+            place_tile(next, job, n, TILE, P.dtype);
+            if (residual & OPT_CACHED_R)
                 residual_of_tile(next, job, NULL, residual, P.dtype);
             sum_tile(next, job, options, plain);
         }
