@@ -20,6 +20,7 @@ typedef struct gated_tiles {
     size_t room;     /* elements of a staging buffer */
     int is_staged;   /* r or p is in the staging buffer of a tile, */
     int in_o;        /* or p in o, which is not in place */
+    int prefetches;  /* x of rows that are summed where they are */
 } gated_tiles;
 
 typedef struct gated_tile {
@@ -54,6 +55,8 @@ static __attribute__((noinline)) int stage_tiles(gated_tiles *all)
     const int is_pre = job->gate == NRG_GATE_PRE, in_place = job->o == job->x || job->o == job->y || job->o == job->z;
     all->in_o = is_pre && g->D == NRG_F32 && !(g->options & OPT_STREAM_O) && !in_place && job->part == NRG_NORM_WHOLE;
     all->is_staged = !all->in_o && (is_pre || g->D != NRG_F32 || (g->options & OPT_ADD_Y && !g->reads_r));
+    all->prefetches =
+        g->options & OPT_PREFETCH && job->stream == 1 && !is_pre && !all->is_staged && !(g->options & (OPT_ADD_Y | OPT_STORE_R));
     const size_t buffers = (size_t)has_gate_stage(job, g->D) + (all->is_staged ? 2 : !all->in_o || g->options & OPT_AFTER);
     all->room = buffers > 1 ? GATED_ROOM / buffers / 16 * 16 : GATED_ROOM;
     return job->dim <= all->room;
@@ -199,7 +202,7 @@ static __attribute__((noinline)) void begin_gated_tile(gated_tile *t, const gate
     const int is_pre = job->gate == NRG_GATE_PRE, is_source = is_pre || all->is_staged || g->options & (OPT_ADD_Y | OPT_STORE_R);
     row_tile *const rows = &t->rows;
     const size_t count = (size_t)rows->count;
-    unsigned options = g->options;
+    unsigned options = all->prefetches ? g->options & ~(unsigned)OPT_PREFETCH : g->options;
     find_row_in_tile(&t->first, g, rows->n);
     gated_row row = t->first;
     rows->x = all->is_staged ? (const char *)t->stage : all->in_o ? row.again.o : row.again.x;
@@ -233,6 +236,8 @@ static __attribute__((noinline)) void end_gated_tile(gated_tile *t, const gated_
     const size_t count = (size_t)t->rows.count;
     const int is_direct = g->is_direct && !(g->options & OPT_AFTER);
     gated_row row = t->first;
+    if (all->prefetches) /* the rows that are summed next, while the activation keeps the CPU from memory */
+        prefetch_ahead(t->rows.x, count * t->rows.x_stride, 2 * count * t->rows.x_stride);
     t->gates = NULL;
     t->o = is_direct ? row.again.o : (char *)t->stage;
     t->o_stride = !is_direct ? job->dim * sizeof(float) : row_stride(job, job->o_stride, g->D, 0);
