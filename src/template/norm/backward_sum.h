@@ -20,7 +20,7 @@ typedef struct gradient_chunk {
     const char *d, *p; /* do1 and p */
     run_weights w;
     float mean;
-    int prefetch;
+    int prefetch, is_first; /* is_first: of a segment, so that the lanes begin with 0 */
 } gradient_chunk;
 
 /* The lanes of the present segment, and the segments before it. */
@@ -98,13 +98,14 @@ NRG_INLINE void sum_gradient_lanes(gradient_sums *sums, int G, const gradient_ch
                                    norm_policy P)
 {
     const size_t first = lane / (VN / 2), whole = end - (end - begin) % GRADIENT_BLOCK;
+    const int is_first = chunk->is_first && begin == 0;
     gradient_group g = {.c = *chunk, .mean = v_set1(chunk->mean), .exact_mean = vd_set1((double)chunk->mean)};
     NRG_UNROLL
     for (int j = 0; j < 2 * G; j++) {
-        g.s.qq[j] = sums->qq[first + (size_t)j];
-        g.s.dq[j] = sums->dq[first + (size_t)j];
-        g.s.q[j] = is_centred(P) ? sums->q[first + (size_t)j] : vd_zero();
-        g.s.d[j] = is_centred(P) ? sums->d[first + (size_t)j] : vd_zero();
+        g.s.qq[j] = is_first ? vd_zero() : sums->qq[first + (size_t)j];
+        g.s.dq[j] = is_first ? vd_zero() : sums->dq[first + (size_t)j];
+        g.s.q[j] = is_first || !is_centred(P) ? vd_zero() : sums->q[first + (size_t)j];
+        g.s.d[j] = is_first || !is_centred(P) ? vd_zero() : sums->d[first + (size_t)j];
     }
     for (size_t i = begin + lane; i < whole; i += GRADIENT_BLOCK) {
         const float *const w = g.c.w.at + (i & g.c.w.mask);
@@ -189,10 +190,12 @@ NRG_INLINE void add_gradient_of(gradient_sums *s, const gradient_chunk *c, size_
     if (G == GRADIENT_VECTORS)
         sum_gradient_lanes(s, G, c, 0, 0, whole, P);
     else
-        for (size_t begin = 0, end; begin < whole; begin = end) {
+        for (size_t begin = 0, end; begin < whole || (begin == 0 && c->is_first); begin = end) {
             end = lesser(begin + GRADIENT_TURN, whole);
             for (size_t lane = 0; lane < EXACT_LANES; lane += (size_t)G * VN)
                 sum_gradient_lanes(s, G, c, lane, begin, end, P);
+            if (whole == 0)
+                break;
         }
     if (NRG_RARELY(whole < n))
         sum_gradient_tail(s, c, whole, n, P);
@@ -218,13 +221,6 @@ NRG_INLINE void add_row_gradient(gradient_sums *s, const gradient_chunk *c, size
         add_gradient_rms(s, c, n, D);
 }
 
-NRG_INLINE void clear_gradient(gradient_sums *s)
-{
-    NRG_UNROLL
-    for (int j = 0; j < EXACT_LANE_VDS; j++)
-        s->q[j] = s->qq[j] = s->d[j] = s->dq[j] = vd_zero();
-}
-
 NRG_INLINE void end_segment(norm_total *total, const vd *lanes)
 {
     const vd8 folded = fold_exact(lanes);
@@ -235,11 +231,11 @@ NRG_INLINE void end_segment(norm_total *total, const vd *lanes)
 static __attribute__((noinline)) void sum_gradient(gradient_sums *s, const gradient_chunk *c, size_t begin, size_t end,
                                                    size_t dim, int has_mean, nrg_dtype D)
 {
+    gradient_chunk chunk = *c;
+    chunk.is_first = begin % NORM_SEGMENT == 0;
     if (begin == 0)
         s->total_q = s->total_qq = s->total_d = s->total_dq = (norm_total){0, 0};
-    if (begin % NORM_SEGMENT == 0)
-        clear_gradient(s);
-    add_row_gradient(s, c, end - begin, has_mean, D);
+    add_row_gradient(s, &chunk, end - begin, has_mean, D);
     if (end != dim && end % NORM_SEGMENT != 0)
         return;
     end_segment(&s->total_qq, s->qq);
