@@ -25,16 +25,14 @@ typedef struct softmax_call {
     int is_direct, is_in_o, has_guess;
 } softmax_call;
 
-/* Constants in a small build. */
+/* A constant in a small build. */
 NRG_INLINE int softmax_is_direct(const softmax_call *c) { return !SOFTMAX_IS_SMALL && c->is_direct; }
-NRG_INLINE int softmax_is_in_o(const softmax_call *c) { return !SOFTMAX_IS_SMALL && c->is_in_o; }
 
 /* Rows n and on, side by side: `room` floats of e for each. */
 typedef struct softmax_tile {
     size_t n, rows, room;
     float *e;
     softmax_row row[SOFTMAX_TILE];
-    vf max[SOFTMAX_TILE];
     float m[SOFTMAX_TILE];
     nrg_softmax_base base[SOFTMAX_TILE];
     softmax_end end[SOFTMAX_TILE];
@@ -65,16 +63,14 @@ static __attribute__((noinline)) void softmax_begin_tile(softmax_call *c, softma
         softmax_row *row = &t->row[r];
         softmax_place(row, job, &c->at);
         softmax_next(&c->at, job->heads, job->queries);
-        t->max[r] = v_set1(-INFINITY);
-        if (softmax_is_in_o(c))
+        vf max = v_set1(-INFINITY);
+        if (c->is_in_o)
             t->e = (float *)row->o;
         if (softmax_is_direct(c))
-            softmax_look(&t->max[r], row->x, look, job->scale, D);
+            softmax_look(&max, row->x, look, job->scale, D);
         else if (row->seen.begin < row->seen.end)
-            softmax_scores(&t->max[r], t->e + r * t->room, job, row, row->seen.first, row->seen.end, D);
-    }
-    for (size_t r = 0; r < rows; r++) {
-        t->m[r] = softmax_row_max(job, &t->row[r], t->n + r, t->max[r]);
+            softmax_scores(&max, t->e + r * t->room, job, row, row->seen.first, row->seen.end, D);
+        t->m[r] = softmax_row_max(job, row, t->n + r, max);
         t->base[r] = nrg_softmax_base_of(t->m[r]);
     }
 }
@@ -96,7 +92,6 @@ NRG_INLINE void softmax_direct_row(const softmax_call *c, softmax_direct *f, sof
     } else {
         softmax_direct_alone(f, D);
     }
-    t->max[r] = f->max;
 }
 
 /* The sum of a direct row, once more: around its maximum. */
@@ -109,14 +104,15 @@ static __attribute__((noinline)) double softmax_row_again(const nrg_softmax_job 
     t->m[r] = softmax_row_max(job, &t->row[r], t->n + r, max);
     t->base[r] = nrg_softmax_base_of(t->m[r]);
     softmax_around(e, job->keys, t->base[r]);
-    softmax_powers_and_sum(&sum, job, e, 0, job->keys, t->base[r], (const char *)e);
+    softmax_powers(e, e, job->keys, t->base[r], (const char *)e);
+    softmax_add_keys(&sum, job, e, 0, job->keys);
     return vd8_sum(&sum);
 }
 
-/* Whether the base of a direct row did for its sum. */
-NRG_INLINE int softmax_is_good(const softmax_call *c, const softmax_tile *t, size_t r, double total)
+/* Whether the base of a direct row did for its sum; all: the largest of its scores, where the sum does not tell. */
+NRG_INLINE int softmax_is_good(const softmax_call *c, const softmax_tile *t, size_t r, float all, double total)
 {
-    const float m = V_SCALE_KEEPS_NAN ? t->m[r] : softmax_largest(t->max[r]) * c->job.scale;
+    const float m = V_SCALE_KEEPS_NAN ? t->m[r] : all;
     return t->base[r].shift == 0 && (!c->has_guess || (softmax_may_guess(t->m[r]) && softmax_did_well(m, t->base[r], total)));
 }
 
@@ -127,6 +123,7 @@ static __attribute__((noinline)) void softmax_do_tile(const softmax_call *c, sof
     const nrg_softmax_job *job = &c->job;
     const size_t rows = t->rows;
     double total[SOFTMAX_TILE], top[SOFTMAX_TILE], log[SOFTMAX_TILE];
+    float all[SOFTMAX_TILE];
     vd8 sum[SOFTMAX_TILE]; /* of one segment */
     softmax_direct f;      /* made once: to clear it takes a tenth of a row of 128 */
     /* of a row of the next tile; that of direct rows was begun before this one */
@@ -140,9 +137,8 @@ static __attribute__((noinline)) void softmax_do_tile(const softmax_call *c, sof
         f.next = t->row[r].x + ahead;
         if (softmax_is_direct(c)) {
             softmax_direct_row(c, &f, t, before, r, D);
-            if (job->without - 1 < padded)
-                e[job->without - 1] = 0;
-            softmax_add(&sum[r], e, padded);
+            all[r] = softmax_largest(f.max) * job->scale;
+            softmax_add_keys(&sum[r], job, e, 0, padded);
         } else {
             softmax_around(e, padded, t->base[r]);
             softmax_powers_and_sum(&sum[r], job, e, seen.first, padded, t->base[r], f.next);
@@ -151,7 +147,7 @@ static __attribute__((noinline)) void softmax_do_tile(const softmax_call *c, sof
     for (size_t r = 0; r < (job->log ? SOFTMAX_TILE : rows); r++) {
         const size_t k = r < rows ? r : 0; /* logarithms are those of a whole tile */
         total[r] = vd8_sum(&sum[k]);
-        if (softmax_is_direct(c) && NRG_RARELY(!softmax_is_good(c, t, k, total[r])))
+        if (softmax_is_direct(c) && NRG_RARELY(!softmax_is_good(c, t, k, all[k], total[r])))
             total[r] = softmax_row_again(job, t, k, D);
         if (job->sinks)
             total[r] += (double)softmax_power_of(t->row[k].sink, t->base[k]);
@@ -197,7 +193,7 @@ NRG_INLINE void softmax_tiles(softmax_call *c, softmax_tile tile[3], nrg_dtype D
             softmax_begin_tile(c, next, most, D);
         softmax_do_tile(c, t, before, D);
         softmax_store_tile(c, before, t->rows, D); /* what a last tile with fewer rows leaves */
-        if (!softmax_is_direct(c) || softmax_is_in_o(c)) {
+        if (!softmax_is_direct(c) || c->is_in_o) {
             softmax_store_tile(c, t, 0, D);
             t->rows = 0;
         }

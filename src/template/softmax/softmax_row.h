@@ -451,19 +451,28 @@ static __attribute__((noinline)) void softmax_add(vd8 *sum, const float *e, size
     *sum = lanes;
 }
 
+/* The same of keys begin and on, but for the one that the sum leaves out. */
+NRG_INLINE void softmax_add_keys(vd8 *sum, const nrg_softmax_job *job, float *e, size_t begin, size_t n)
+{
+    if (job->without - 1 - begin < n)
+        e[job->without - 1 - begin] = 0;
+    softmax_add(sum, e, n);
+}
+
 /* Powers of n scores from key `begin` on to their sum. They take the place of the scores, unless job->log. */
-NRG_INLINE void softmax_powers_and_sum(vd8 *s, const nrg_softmax_job *job, float *u, size_t begin, size_t n,
+NRG_INLINE void softmax_powers_and_sum(vd8 *sum, const nrg_softmax_job *job, float *u, size_t begin, size_t n,
                                        nrg_softmax_base base, const char *ahead)
 {
-    float block[FAST_BLOCK];
-    const size_t most = job->log ? FAST_BLOCK : n, without = job->without - 1 - begin; /* the one that the sum leaves out */
-    for (size_t i = 0; i < n; i += most) {
-        const size_t count = n - i < most ? n - i : most;
-        float *e = job->log ? block : u;
+    float e[FAST_BLOCK];
+    if (!job->log) {
+        softmax_powers(u, u, n, base, ahead);
+        softmax_add_keys(sum, job, u, begin, n);
+        return;
+    }
+    for (size_t i = 0; i < n; i += FAST_BLOCK) {
+        const size_t count = n - i < FAST_BLOCK ? n - i : FAST_BLOCK;
         softmax_powers(e, u + i, count, base, (const char *)((uintptr_t)ahead + i * sizeof *u));
-        if (without < n)
-            e[without] = 0;
-        softmax_add(s, e, count);
+        softmax_add(sum, e, count);
     }
 }
 
