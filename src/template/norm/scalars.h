@@ -86,34 +86,41 @@ typedef struct tile_scalars {
     unsigned fallback; /* a bit a row */
 } tile_scalars;
 
-/* Of VN rows from k on. Returns 0 if s² of each row is near 1: with c/√d near 1 only the condition on the mean remains of
- * fast_sums_serve, and that is tested. One comparison instead of five. */
+/* Of VN rows from k on. Returns 0 if s² of each row is near 1: with c/√d near 1 what remains of fast_sums_serve, or of the
+ * conditions of the exact grade, is about the mean and about tiny rows, and that is tested. */
 NRG_INLINE vd scalars_side_by_side(tile_scalars *to, const nrg_norm_job *job, const tile_sums *sums, int k, int has_rstd,
                                    norm_policy P)
 {
     const vd inv_dim = vd_set1(job->formula.inv_dim), eps = vd_set1(job->formula.eps), c = vd_set1(job->formula.k);
-    const vf start = is_centred(P) ? v_ld_f32(sums->pilot + k) : v_zero();
+    const vf start = is_centred(P) && !is_exact(P) ? v_ld_f32(sums->pilot + k) : v_zero();
     vd factor[2], inverse[2], pilot[2], offset[2], mean[2], wrong = vd_zero();
     NRG_UNROLL
     for (int half = 0; half < 2; half++) {
         const int at = k + half * (int)(VN / 2);
         vd variance = vd_mul(vd_ld(sums->tt + at), inv_dim);
+        if (is_exact(P))
+            wrong = vd_or(wrong, vd_unless_le(vd_set1(0x1p-80), variance));
         if (is_centred(P)) {
+            const vd t = vd_ld(sums->t + at);
             pilot[half] = half ? vd_high(start) : vd_low(start);
-            offset[half] = vd_mul(vd_ld(sums->t + at), inv_dim);
-            mean[half] = vd_add(pilot[half], offset[half]);
+            offset[half] = is_exact(P) ? vd_div(t, vd_set1(job->formula.d)) : vd_mul(t, inv_dim);
+            mean[half] = is_exact(P) ? offset[half] : vd_add(pilot[half], offset[half]);
             const vd lost = vd_mul(offset[half], offset[half]);
             variance = vd_sub(variance, lost);
-            wrong = vd_or(wrong, vd_unless_le(vd_mul(vd_set1(4), lost), variance));
+            /* exact: |mean| is then below s/2, however floats_serve rounds */
+            wrong = vd_or(wrong, vd_unless_le(vd_mul(vd_set1(is_exact(P) ? 5 : 4), lost), variance));
         }
         const vd square = vd_add(variance, eps);
         wrong = vd_or(wrong, vd_or(vd_unless_le(square, vd_set1(0x1p60)), vd_unless_le(vd_set1(0x1p-60), square)));
         inverse[half] = vd_mul(vd_sqrt(square), vd_div(vd_set1(1), square));
         factor[half] = vd_mul(c, inverse[half]);
     }
+    const vf high = v_from_vd(factor[0], factor[1]);
     if (NRG_RARELY(has_rstd))
         v_st_f32(to->rstd + k, v_from_vd(inverse[0], inverse[1]));
-    v_st_f32(to->factor + k, v_from_vd(factor[0], factor[1]));
+    v_st_f32(to->factor + k, high);
+    if (is_exact(P))
+        v_st_f32(to->low + k, v_from_vd(vd_sub(factor[0], vd_low(high)), vd_sub(factor[1], vd_high(high))));
     if (!is_centred(P)) {
         v_st_f32(to->centre + k, v_zero());
         v_st_f32(to->shift + k, v_zero());
@@ -121,56 +128,35 @@ NRG_INLINE vd scalars_side_by_side(tile_scalars *to, const nrg_norm_job *job, co
     }
     const vf centre = v_from_vd(mean[0], mean[1]);
     v_st_f32(to->centre + k, centre);
+    if (is_exact(P)) {
+        const vd minus = vd_set1(-1);
+        v_st_f32(to->shift + k,
+                 v_from_vd(vd_mul(offset[0], vd_mul(minus, factor[0])), vd_mul(offset[1], vd_mul(minus, factor[1]))));
+        return wrong;
+    }
     v_st_f32(to->shift + k, v_from_vd(vd_mul(vd_sub(vd_sub(vd_low(centre), pilot[0]), offset[0]), factor[0]),
                                       vd_mul(vd_sub(vd_sub(vd_high(centre), pilot[1]), offset[1]), factor[1])));
     return wrong;
 }
 
-static __attribute__((noinline)) unsigned fallback_of_tile(const nrg_norm_job *job, const tile_sums *sums, int count)
+static __attribute__((noinline)) unsigned fallback_of_tile(const nrg_norm_job *job, const tile_sums *sums, int count, int exact)
 {
     unsigned bits = 0;
     for (int k = 0; k < count; k++) {
         const int has_mean = job->formula.centred;
         const row_totals sum = {has_mean ? sums->t[k] : 0, sums->tt[k]};
-        bits |= (unsigned)!scalars_by_divisor(job, has_mean ? sums->pilot[k] : 0, sum, 0).in_range << k;
+        bits |= (unsigned)!scalars_by_divisor(job, has_mean && !exact ? sums->pilot[k] : 0, sum, exact).in_range << k;
     }
     return bits;
-}
-
-static __attribute__((noinline)) void exact_scalars_of_tile(tile_scalars *to, const nrg_norm_job *job, const tile_sums *sums,
-                                                            int count)
-{
-    const norm_policy exact = {.must = OPT_EXACT | OPT_CENTRED};
-    to->fallback = 0;
-    for (int k = 0; k < count; k += NORM_BATCH) {
-        double t[NORM_BATCH] = {0}, in_range[NORM_BATCH];
-        if (job->formula.centred)
-            memcpy(t, sums->t + k, sizeof t);
-        for (int i = k; i < k + NORM_BATCH; i++) { /* of a constant length, so that compilers make vectors of it */
-            const row_scalars s = scalars_by(job, 0, (row_totals){t[i - k], sums->tt[i]}, NRG_DIV_ROOT, exact);
-            to->factor[i] = s.factor;
-            to->low[i] = s.low;
-            to->centre[i] = s.centre;
-            to->shift[i] = s.shift;
-            to->rstd[i] = s.rstd;
-            in_range[i - k] = s.in_range;
-        }
-        for (int i = 0; i < NORM_BATCH && k + i < count; i++)
-            to->fallback |= (unsigned)(in_range[i] == 0) << (k + i);
-    }
 }
 
 NRG_INLINE void scalars_of_tile(tile_scalars *to, const nrg_norm_job *job, const tile_sums *sums, int count, unsigned options,
                                 norm_policy P)
 {
-    if (is_exact(P)) {
-        exact_scalars_of_tile(to, job, sums, count);
-        return;
-    }
     vd wrong = vd_zero();
     for (int k = 0; k < count; k += VN)
         wrong = vd_or(wrong, scalars_side_by_side(to, job, sums, k, (options & OPT_STATISTICS) != 0, P));
-    to->fallback = NRG_RARELY(vd_any(wrong)) ? fallback_of_tile(job, sums, count) : 0;
+    to->fallback = NRG_RARELY(vd_any(wrong)) ? fallback_of_tile(job, sums, count, is_exact(P)) : 0;
 }
 
 #endif

@@ -196,7 +196,7 @@ NRG_INLINE void sum_tile(row_tile *at, const nrg_norm_job *job, unsigned options
         if (is_centred(P))
             totals_of_eight(sums.t + k, &t);
     }
-    if (VN > 8 && !is_exact(P) && count <= 8) {
+    if (VN > 8 && count <= 8) {
         memcpy(sums.tt + 8, sums.tt, 8 * sizeof *sums.tt);
         if (is_centred(P))
             memcpy(sums.t + 8, sums.t, 8 * sizeof *sums.t);
