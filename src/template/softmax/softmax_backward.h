@@ -78,6 +78,8 @@ NRG_BY_DTYPE(softmax_dot, (s, a, b, n), softmax_products *s, const char *a, cons
 /* What makes gradients of o and d_o. */
 typedef struct softmax_slope {
     float all, scale;
+    const char *x; /* NULL without a cap */
+    float inner;   /* of x before the tanh */
     int log, stream;
     size_t ahead; /* bytes: where the rows lie that come next, which are fetched; 0: they are in cache */
 } softmax_slope;
@@ -157,16 +159,15 @@ static __attribute__((noinline)) void softmax_uncap(float *u, const char *x, siz
 
 /* The gradient with a cap, through floats on the stack. */
 static __attribute__((noinline)) void softmax_back_capped(softmax_back *at, char *dx, const char *o, const char *d_o,
-                                                          const char *x, softmax_keys seen, const softmax_slope *slope,
-                                                          float inner, nrg_dtype D)
+                                                          const softmax_keys *seen, const softmax_slope *slope, nrg_dtype D)
 {
     const softmax_end as_is = {.is_log = 1};
     const size_t size = bytes_of(1, D, 0);
     softmax_slope staged = *slope;
     staged.stream = 0;
     staged.ahead = 0;
-    for (size_t i = seen.begin, end; i < seen.end; i = end) {
-        end = seen.end - i < SOFTMAX_BACK_CHUNK ? seen.end : i + SOFTMAX_BACK_CHUNK;
+    for (size_t i = seen->begin, end; i < seen->end; i = end) {
+        end = seen->end - i < SOFTMAX_BACK_CHUNK ? seen->end : i + SOFTMAX_BACK_CHUNK;
         const char *y = o + i * size, *up = d_o + i * size;
         if (D != NRG_F32) {
             softmax_floats(at->o, o, i, i, end, D);
@@ -175,7 +176,7 @@ static __attribute__((noinline)) void softmax_back_capped(softmax_back *at, char
             up = (const char *)at->d_o;
         }
         softmax_gradient((char *)at->o, y, up, end - i, &staged, NRG_F32);
-        softmax_uncap(at->o, x + i * size, end - i, inner, D);
+        softmax_uncap(at->o, slope->x + i * size, end - i, slope->inner, D);
         softmax_write(dx + i * size, at->o, end - i, &as_is, slope->stream && ((uintptr_t)dx + i * size) % 64 == 0, D);
     }
 }
@@ -184,7 +185,6 @@ static __attribute__((noinline)) void softmax_back_row(softmax_back *at, const n
                                                        const softmax_at *place, int stream, nrg_dtype D)
 {
     const char *o = job->o + softmax_row_at(job->o_stride, place), *d_o = job->d_o + softmax_row_at(job->d_o_stride, place);
-    const char *x = job->x ? job->x + softmax_row_at(job->x_stride, place) : NULL;
     char *dx = job->dx + softmax_row_at(job->dx_stride, place);
     const softmax_keys seen = softmax_seen(job->sight, place->i, job->keys);
     const size_t size = bytes_of(1, D, 0);
@@ -209,10 +209,12 @@ static __attribute__((noinline)) void softmax_back_row(softmax_back *at, const n
     softmax_slope slope = {
         .all = (float)(sum.total.sum + sum.total.lost), .scale = job->scale, .log = job->log, .stream = stream};
     slope.ahead = job->stream ? job->keys * size : 0;
+    slope.x = job->x ? job->x + softmax_row_at(job->x_stride, place) : NULL;
+    slope.inner = job->inner;
     if (seen.begin)
         softmax_blank(dx, 0, seen.begin, 0, stream, D);
-    if (x) {
-        softmax_back_capped(at, dx, o, d_o, x, seen, &slope, job->inner, D);
+    if (slope.x) {
+        softmax_back_capped(at, dx, o, d_o, &seen, &slope, D);
     } else {
         const size_t from = seen.begin * size;
         slope.stream = stream && from % 64 == 0;
