@@ -206,12 +206,13 @@ static nrg_norm_args args_of_part(const nrg_norm_spec *spec, const nrg_norm_args
 enum { SHORT_ROW = 256, SHORT_PLANE = 1024 };
 
 /* Whether the rows of a plane are the heads of a token, which lie side by side in every tensor and apart from the next token's.
- * Then one call takes all tokens. Rows of 64 and 128 take 1.02 to 1.25 times as long as dense ones; by a call for each head they
- * take up to 1.3 times as long on Zen 5, and up to 2.5 times on Zen 3, whose L1 has fewer ways (AVX2, 2 to 8 heads). */
+ * Then one call takes all tokens, if there is no residual. Rows of 64 and 128 take 1.02 to 1.25 times as long as dense ones. With
+ * a call for each head they take up to 1.3 times as long on Zen 5, and up to 2.5 times on Zen 3, whose L1 has fewer ways (AVX2, 2
+ * to 8 heads). */
 static int are_heads(const nrg_planes *p, const norm_call *call, const void *const tensor[TENSORS], const size_t row[TENSORS])
 {
     if (p->count[1] == 1 || call->groups != 1 || call->part != NRG_NORM_WHOLE || call->spec->gate != NRG_GATE_NONE ||
-        call->spec->activation != NRG_ACT_IDENTITY || nrg_norm_w_dim(call->spec) > SHORT_ROW)
+        call->spec->activation != NRG_ACT_IDENTITY || tensor[Y] || tensor[R] || nrg_norm_w_dim(call->spec) > SHORT_ROW)
         return 0;
     for (int i = 0; i < TENSORS; i++)
         if (tensor[i] && (p->stride[i][0] != row[i] || p->stride[i][1] < p->count[0] * row[i]))
