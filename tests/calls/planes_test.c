@@ -352,7 +352,7 @@ static uint32_t draw_heads(void *const *part, nrg_dtype dtype, uint64_t *random)
     spec->gate = NRG_GATE_NONE;
     spec->activation = NRG_ACT_IDENTITY;
     spec->accuracy = test_draw(random, 4) ? NRG_ACCURACY_FAST : NRG_ACCURACY_EXACT;
-    spec->dim = (test_draw(random, 2) ? 1 + test_draw(random, 300) : 64 << test_draw(random, 2)) * spec->groups;
+    spec->dim = (test_draw(random, 2) ? 1 + test_draw(random, 300) : (size_t)64 << test_draw(random, 2)) * spec->groups;
     return there & ~NRG_BIT(NRG_NORM_Z);
 }
 
