@@ -109,19 +109,19 @@ NRG_INLINE void totals_of_eight(double *to, folded_rows *from)
     vd8_sum_rows(eight, to);
 }
 
-/* All pilots before the sums: a row would have to wait for its own. */
-NRG_INLINE void pilots_of_tile(tile_sums *sums, const row_tile *at, size_t dim, norm_policy P)
+/* All pilots before the sums: a row would have to wait for its own. One function for tiles of any length. */
+static __attribute__((noinline)) void pilots_of_tile(tile_sums *sums, const row_tile *at, size_t dim)
 {
+    const norm_policy P = {.dtype = NRG_F32, .least = 1};
     const vf scale = v_set1(pilot_scale(dim));
     const char *x = at->x;
-    const int count = P.rows ? P.rows : at->count;
     unsigned left = at->left;
-    for (int k = 0; k < count; k += VN) {
+    for (int k = 0; k < at->count; k += VN) {
         vf rows[VN];
-        for (int i = 0; i < (int)VN; i++) { /* unrolled: 6 KB an instance */
+        for (int i = 0; i < (int)VN; i++) { /* unrolled: 6 KB */
             const row_operands row = {.x = x};
             rows[i] = pilot_lanes(row, dim, 0, P);
-            if (P.rows || k + i + 1 < count) /* otherwise the last row again */
+            if (k + i + 1 < at->count) /* otherwise the last row again */
                 x = next_x(x, &left, at);
         }
         v_st_f32(sums->pilot + k, v_mul(v_fold_rows(rows), scale));
@@ -182,7 +182,7 @@ NRG_INLINE void sum_tile(row_tile *at, const nrg_norm_job *job, unsigned options
     if (is_exact(P))
         sum_exact_tile(&sums, at, dim, P);
     else if (is_centred(P))
-        pilots_of_tile(&sums, at, dim, P);
+        pilots_of_tile(&sums, at, dim);
     for (int k = 0; !is_exact(P) && k < count; k += 8) {
         const int some = P.rows ? 8 : count - k < 8 ? count - k : 8;
         folded_rows t, tt;
