@@ -123,7 +123,7 @@ enum { ACT_STEP = (int)V_ACT * VN };
 /* The first n floats of a step; the others are 0: what is behind the last column may be subnormal, and the backward pass of group
  * norm with SiLU, NHWC, 1x320x64x64, then took 6.9 ms instead of 3.3 (AVX-512). Full steps and parts share the arithmetic, which
  * is most of the code. A copy of the part in memory is shorter: batch norm with ReLU, backward, 32x256x28x28, then took 1.3 times
- * as long (Zen 3, AVX2). */
+ * as long (Zen 5, AVX2). */
 NRG_INLINE void act_load(vf *v, const float *from, size_t n)
 {
     if (!NRG_RARELY(n < ACT_STEP)) {
