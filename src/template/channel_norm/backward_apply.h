@@ -121,7 +121,9 @@ NRG_INLINE void backward_step(const backward_run *run, size_t row, const gradien
     }
     load_step(d, G, d_row, k, n, NRG_F32);
     if (run->dx) {
-        if (!run->frozen)
+        if (run->frozen) /* x is not looked at, which compilers do not see */
+            memcpy(x, d, (size_t)G * sizeof *x);
+        else
             load_step(x, G, x_row, k, n, D);
         gradient_step(x, d, G, run, of, k, n);
         store_step(x, G, run->dx + row * run->dx_stride, k, n, D, run->stream_dx);
