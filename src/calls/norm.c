@@ -17,8 +17,7 @@ typedef struct norm_call {
     const nrg_norm_spec *spec;
     const nrg_norm_args *args;
     size_t x_stride, y_stride, z_stride, o_stride, r_stride, bytes;
-    size_t rows, groups; /* of the kernel: groups that share one w and b are rows, */
-    size_t heads;        /* or, where these lie in a view of a larger tensor, groups after all; otherwise 1 */
+    size_t rows, groups; /* of the kernel: groups that share one w and b are rows */
     enum nrg_norm_part part;
     nrg_dtype y_dtype, r_dtype, w_dtype;
 } norm_call;
@@ -43,14 +42,14 @@ static inline __attribute__((always_inline)) void fill_job(nrg_norm_job *job, co
     job->part = usual ? NRG_NORM_WHOLE : c->part;
     job->from_r = !usual && c->part == NRG_NORM_APPLY && a->r;
     job->o_f32 = 0;
+    job->alike = 0;
     job->x_stride = c->x_stride;
     job->y_stride = c->y_stride;
     job->z_stride = c->z_stride;
     job->o_stride = c->o_stride;
     job->r_stride = c->r_stride;
     job->dim = groups == 1 ? dim : dim / groups;
-    job->alike = !usual && c->heads > 1;
-    job->groups = job->alike ? c->heads : groups;
+    job->groups = groups;
     job->row_begin = nth == 1 ? 0 : nrg_share(rows, ith, nth);
     job->row_end = nth == 1 ? rows : nrg_share(rows, ith + 1, nth);
     job->y_f32 = c->y_dtype == NRG_F32;
@@ -158,7 +157,7 @@ static inline int has_plain_options(const nrg_norm_spec *s, const nrg_norm_args 
 
 static inline norm_call plain_call(const nrg_norm_spec *s, const nrg_norm_args *a)
 {
-    return (norm_call){.spec = s, .args = a, .rows = a->rows, .groups = 1, .heads = 1};
+    return (norm_call){.spec = s, .args = a, .rows = a->rows, .groups = 1};
 }
 
 /* Whether such rows have what constructors leave as it is: of 430 instructions of checks and job 270 are left (callgrind, AVX2).
@@ -220,15 +219,17 @@ static int are_heads(const nrg_planes *p, const norm_call *call, const void *con
     return 1;
 }
 
-/* Rows in planes, or groups as rows: where they lie, and the strides inside of a plane. */
-static __attribute__((noinline)) void set_planes(nrg_planes *p, norm_call *call, const nrg_checked *c, const unsigned char *at,
-                                                 nrg_dtype dtype)
+/* Rows in planes, or groups as rows: where they lie, and the strides inside of a plane. Returns how many rows are the heads of a
+ * token, and groups to the kernel; otherwise 1. */
+static __attribute__((noinline)) size_t set_planes(nrg_planes *p, norm_call *call, const nrg_checked *c, const unsigned char *at,
+                                                   nrg_dtype dtype)
 {
     const nrg_norm_args *a = call->args;
     const size_t dim = nrg_norm_w_dim(call->spec), own = dim * (dtype == NRG_F32 ? 4 : 2);
     const size_t r_row = dim * (call->r_dtype == NRG_F32 ? 4 : 2), y_row = dim * (call->y_dtype == NRG_F32 ? 4 : 2);
     const size_t row[TENSORS] = {[X] = at[X] == at[R] ? r_row : own, [Y] = y_row, [Z] = own, [O] = own, [R] = r_row};
     const void *const tensor[TENSORS] = {a->x, a->y, a->z, a->o, a->r};
+    size_t heads = 1;
     planes_begin(p, nrg_norm_alike(call->spec), a->rows, a->rows2, a->rows3);
     for (unsigned i = 0; i < TENSORS; i++)
         planes_add(p, i, tensor[i], row[i], c->stride[at[i]]);
@@ -242,7 +243,7 @@ static __attribute__((noinline)) void set_planes(nrg_planes *p, norm_call *call,
             planes_sort(p, 0, O);
         planes_fold(p, 0);
         if (are_heads(p, call, tensor, row)) {
-            call->heads = p->count[0];
+            heads = p->count[0];
             planes_drop(p, 0);
         } else if (!has_order && call->groups == 1 && p->count[0] * dim <= SHORT_PLANE && call->spec->gate == NRG_GATE_NONE &&
                    call->spec->activation == NRG_ACT_IDENTITY)
@@ -253,6 +254,7 @@ static __attribute__((noinline)) void set_planes(nrg_planes *p, norm_call *call,
     call->z_stride = p->stride[Z][0];
     call->o_stride = p->stride[O][0];
     call->r_stride = p->stride[R][0];
+    return heads;
 }
 
 /* Bytes instead of o. */
@@ -297,11 +299,15 @@ static __attribute__((noinline)) nrg_status make_job(nrg_norm_job *job, nrg_norm
     const size_t alike = nrg_norm_alike(call.spec);
     call.rows = own.rows * own.rows2 * own.rows3 * alike;
     call.groups = nrg_norm_groups(call.spec);
-    call.heads = 1;
+    size_t heads = 1;
     planes->count[1] = 1;
     if (!c.is_matrix || alike > 1)
-        set_planes(planes, &call, &c, at, *dtype);
+        heads = set_planes(planes, &call, &c, at, *dtype);
     fill_job(job, &call, ith, nth, 0);
+    if (heads > 1) {
+        job->groups = heads;
+        job->alike = 1;
+    }
     job->statistics = statistics;
     if (part == NRG_NORM_SUMS && job->gate != NRG_GATE_PRE) { /* what comes after the norm */
         job->gate = NRG_GATE_NONE;

@@ -70,7 +70,6 @@ typedef struct nrg_norm_job {
     nrg_row_statistics *statistics; /* output of NRG_NORM_SUMS, or NULL; input of NRG_NORM_APPLY; else NULL */
     size_t x_stride, y_stride, z_stride, o_stride, r_stride;
     size_t dim, groups;        /* dim: of a group */
-    int alike;                 /* groups share w and b, as the heads of a token in a view do */
     size_t row_begin, row_end; /* the share */
     int y_f32, r_f32, w_f32;   /* 1: that operand is f32 beside 16-bit x (for f32 x: always 1) */
     int after;                 /* y is added to the output, not before the norm */
@@ -80,6 +79,7 @@ typedef struct nrg_norm_job {
     enum nrg_norm_part part; /* NRG_NORM_SUMS: o is NULL */
     int from_r;              /* r is read, and x and y are not; x says where it is, too */
     int o_f32;               /* o is f32 beside a 16-bit x; without a gate */
+    int alike;               /* groups share w and b, as the heads of a token in a view do */
     nrg_norm_formula formula;
 } nrg_norm_job;
 
