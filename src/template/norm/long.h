@@ -118,7 +118,7 @@ NRG_INLINE void schedule_long_rows(const nrg_norm_job *job, unsigned options, no
     const size_t dim = job->dim, rows = job->row_end - job->row_begin, strands = strands_of(job, options, P),
                  size = strand_chunk_size(job, options, strands, P);
     _Alignas(64) uint16_t kept[IS_KEPT_DTYPE ? NORM_SEGMENT : 1];
-    if (IS_KEPT_DTYPE && P.dtype != NRG_F32 && dim <= NORM_SEGMENT && !(options & (OPT_R_F32 | OPT_GROUPS)) &&
+    if (IS_KEPT_DTYPE && P.dtype != NRG_F32 && dim <= NORM_SEGMENT && !(options & (OPT_R_F32 | OPT_GROUPS | OPT_HEADS)) &&
         (options & (OPT_ADD_Y | OPT_READ_R)) == OPT_ADD_Y)
         options |= OPT_KEEP_R;
     const strand_job j = {job, options, P.dtype == NRG_F32 ? NULL : kept};

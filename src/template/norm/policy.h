@@ -45,8 +45,9 @@ enum norm_option {
     OPT_STATISTICS = 1 << 19, /* mean or rstd is an output */
     OPT_DIVISOR = 1 << 20,    /* another divisor than √(σ² + ε) */
     OPT_GROUPS = 1 << 21,
-    OPT_GATE = 1 << 22,  /* outputs are multiplied by g(z), which is in a staging buffer */
-    OPT_READY = 1 << 23, /* chosen by a schedule: w and b are f32, in the order of steps, and the offset is in w */
+    OPT_HEADS = 1 << 22, /* groups that share w and b */
+    OPT_GATE = 1 << 23,  /* outputs are multiplied by g(z), which is in a staging buffer */
+    OPT_READY = 1 << 24, /* chosen by a schedule: w and b are f32, in the order of steps, and the offset is in w */
 
     OPT_CACHED_R = OPT_ADD_Y | OPT_STORE_R | OPT_READ_R,
     OPT_RESIDUAL = OPT_CACHED_R | OPT_STREAM_R,
@@ -128,7 +129,10 @@ static __attribute__((noinline)) unsigned rare_options(const nrg_norm_job *job, 
     return (residual & ~(unsigned)((job->after ? OPT_ADD_Y : 0) | (memory & OPT_STREAM_R ? OPT_READ_R : 0))) | memory |
            (nrg_norm_is_exact(f, D) ? OPT_EXACT : 0) | (f->w_offset != 0 ? OPT_W_OFFSET : 0) |
            (job->mean || job->rstd ? OPT_STATISTICS : 0) | (f->divisor != NRG_DIV_ROOT ? OPT_DIVISOR : 0) |
-           (job->groups != 1 ? OPT_GROUPS : 0) | (job->w ? OPT_WEIGHT : 0) | (job->after && job->y ? OPT_AFTER : 0);
+           (job->groups == 1 ? 0
+            : job->alike     ? OPT_HEADS
+                             : OPT_GROUPS) |
+           (job->w ? OPT_WEIGHT : 0) | (job->after && job->y ? OPT_AFTER : 0);
 }
 
 /* One test for all rare options: a call of 1x64 takes 40 ns with a test for each, 35 with one (Emerald Rapids, AVX2). */

@@ -19,7 +19,7 @@ typedef struct row_operands {
 NRG_INLINE row_operands operands_of_row(const nrg_norm_job *job, size_t n, unsigned options, nrg_dtype D)
 {
     size_t group = 0;
-    if (NRG_RARELY(options & OPT_GROUPS)) {
+    if (NRG_RARELY(options & (OPT_GROUPS | OPT_HEADS))) {
         group = n % job->groups;
         n /= job->groups;
     }
@@ -33,8 +33,8 @@ NRG_INLINE row_operands operands_of_row(const nrg_norm_job *job, size_t n, unsig
         const size_t first = group * job->dim;
         at.x += bytes_of(first, D, options & OPT_X_F32);
         at.y = at.y ? at.y + bytes_of(first, D, job->y_f32) : NULL;
-        at.w = at.w && !job->alike ? at.w + bytes_of(first, D, job->w_f32) : at.w;
-        at.b = at.b && !job->alike ? at.b + bytes_of(first, D, job->w_f32) : at.b;
+        at.w = at.w && options & OPT_GROUPS ? at.w + bytes_of(first, D, job->w_f32) : at.w;
+        at.b = at.b && options & OPT_GROUPS ? at.b + bytes_of(first, D, job->w_f32) : at.b;
         at.r = at.r ? at.r + bytes_of(first, D, job->r_f32) : NULL;
         at.o = (char *)((uintptr_t)at.o + bytes_of(first, D, job->o_f32));
     }

@@ -410,14 +410,15 @@ NRG_INLINE const char *weights_of_tiles(float *to, const char *from, float offse
 }
 
 /* c/√d is so near 1 that scalars_side_by_side tests all conditions. */
-NRG_INLINE int fit_tiles_of(const nrg_norm_job *job, size_t rows)
+NRG_INLINE int fit_tiles(const nrg_norm_job *job)
 {
-    return job->row_end - job->row_begin >= rows && job->formula.k >= 0x1p-8 && job->formula.k <= 0x1p8 &&
-           (job->groups == 1 || job->alike);
+    return job->row_end - job->row_begin >= 2 && job->formula.k >= 0x1p-8 && job->formula.k <= 0x1p8;
 }
 
-NRG_INLINE int fit_tiles(const nrg_norm_job *job) { return fit_tiles_of(job, 2); }
-NRG_INLINE int fit_full_tiles(const nrg_norm_job *job) { return fit_tiles_of(job, TILE); }
+NRG_INLINE int fit_full_tiles(const nrg_norm_job *job)
+{
+    return job->row_end - job->row_begin >= TILE && job->formula.k >= 0x1p-8 && job->formula.k <= 0x1p8;
+}
 
 /* The policy of outputs: a residual is nothing but another x, and weights are ready. */
 NRG_INLINE norm_policy tile_policy(norm_policy P)
