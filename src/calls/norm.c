@@ -219,17 +219,15 @@ static int are_heads(const nrg_planes *p, const norm_call *call, const void *con
     return 1;
 }
 
-/* Rows in planes, or groups as rows: where they lie, and the strides inside of a plane. Returns how many rows are the heads of a
- * token, and groups to the kernel; otherwise 1. */
-static __attribute__((noinline)) size_t set_planes(nrg_planes *p, norm_call *call, const nrg_checked *c, const unsigned char *at,
-                                                   nrg_dtype dtype)
+/* Rows in planes, or groups as rows: where they lie; the job has the strides inside of a plane then. */
+static __attribute__((noinline)) void set_planes(nrg_planes *p, nrg_norm_job *job, const norm_call *call, const nrg_checked *c,
+                                                 const unsigned char *at, nrg_dtype dtype)
 {
     const nrg_norm_args *a = call->args;
     const size_t dim = nrg_norm_w_dim(call->spec), own = dim * (dtype == NRG_F32 ? 4 : 2);
     const size_t r_row = dim * (call->r_dtype == NRG_F32 ? 4 : 2), y_row = dim * (call->y_dtype == NRG_F32 ? 4 : 2);
     const size_t row[TENSORS] = {[X] = at[X] == at[R] ? r_row : own, [Y] = y_row, [Z] = own, [O] = own, [R] = r_row};
     const void *const tensor[TENSORS] = {a->x, a->y, a->z, a->o, a->r};
-    size_t heads = 1;
     planes_begin(p, nrg_norm_alike(call->spec), a->rows, a->rows2, a->rows3);
     for (unsigned i = 0; i < TENSORS; i++)
         planes_add(p, i, tensor[i], row[i], c->stride[at[i]]);
@@ -243,18 +241,18 @@ static __attribute__((noinline)) size_t set_planes(nrg_planes *p, norm_call *cal
             planes_sort(p, 0, O);
         planes_fold(p, 0);
         if (are_heads(p, call, tensor, row)) {
-            heads = p->count[0];
+            job->groups = p->count[0];
+            job->alike = 1;
             planes_drop(p, 0);
         } else if (!has_order && call->groups == 1 && p->count[0] * dim <= SHORT_PLANE && call->spec->gate == NRG_GATE_NONE &&
                    call->spec->activation == NRG_ACT_IDENTITY)
             planes_lengthen(p);
     }
-    call->x_stride = p->stride[X][0];
-    call->y_stride = p->stride[Y][0];
-    call->z_stride = p->stride[Z][0];
-    call->o_stride = p->stride[O][0];
-    call->r_stride = p->stride[R][0];
-    return heads;
+    job->x_stride = p->stride[X][0];
+    job->y_stride = p->stride[Y][0];
+    job->z_stride = p->stride[Z][0];
+    job->o_stride = p->stride[O][0];
+    job->r_stride = p->stride[R][0];
 }
 
 /* Bytes instead of o. */
@@ -299,15 +297,10 @@ static __attribute__((noinline)) nrg_status make_job(nrg_norm_job *job, nrg_norm
     const size_t alike = nrg_norm_alike(call.spec);
     call.rows = own.rows * own.rows2 * own.rows3 * alike;
     call.groups = nrg_norm_groups(call.spec);
-    size_t heads = 1;
     planes->count[1] = 1;
-    if (!c.is_matrix || alike > 1)
-        heads = set_planes(planes, &call, &c, at, *dtype);
     fill_job(job, &call, ith, nth, 0);
-    if (heads > 1) {
-        job->groups = heads;
-        job->alike = 1;
-    }
+    if (!c.is_matrix || alike > 1)
+        set_planes(planes, job, &call, &c, at, *dtype);
     job->statistics = statistics;
     if (part == NRG_NORM_SUMS && job->gate != NRG_GATE_PRE) { /* what comes after the norm */
         job->gate = NRG_GATE_NONE;
