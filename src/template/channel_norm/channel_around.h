@@ -8,10 +8,10 @@
  * Seldom, so the dtype is looked up at run time.
  *
  * SPDX-License-Identifier: MIT */
-#ifndef NRG_TEMPLATE_CHANNEL_AROUND_H
-#define NRG_TEMPLATE_CHANNEL_AROUND_H
+#ifndef NRG_TEMPLATE_CHANNEL_CHANNEL_AROUND_H
+#define NRG_TEMPLATE_CHANNEL_CHANNEL_AROUND_H
 
-#include "total.h"
+#include "channel_total.h"
 
 /* A segment's elements, in the order of their set: runs that lie together, the last of which may be cut short. */
 typedef struct channel_runs {

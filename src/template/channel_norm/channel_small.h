@@ -1,24 +1,17 @@
-/* Small sets of a segment each, some side by side: groups and instances of few positions. Their statistics are computed in
- * vectors: the divisions and the root of one set, which wait for each other, take longer than its elements.
+/* Small sets of a segment each, some side by side: groups and instances of few positions. Their statistics are in
+ * vectors, since one set's chain of divisions and a root is most of the time that a few elements take.
  *
- * Sets that are not plain, and those that need sums around their mean or integers, are computed in the general way, together with
- * the sets next to them.
+ * Means of more than 256 σ, and sets of like elements, have their sums around the mean here too (channel_small_far.h). A set
+ * that wants integers sends those beside it to the way that serves any, and one that is not plain all of its block.
  *
  * SPDX-License-Identifier: MIT */
-#ifndef NRG_TEMPLATE_CHANNEL_SMALL_H
-#define NRG_TEMPLATE_CHANNEL_SMALL_H
+#ifndef NRG_TEMPLATE_CHANNEL_CHANNEL_SMALL_H
+#define NRG_TEMPLATE_CHANNEL_CHANNEL_SMALL_H
 
-#include "column_sum.h"
-
-enum { SMALL_SETS = 16 }; /* at a time: full vectors of floats, and often all there are */
-
-/* Of sets side by side. */
-typedef struct small_statistics {
-    double mean[SMALL_SETS], variance[SMALL_SETS], rstd[SMALL_SETS];
-} small_statistics;
+#include "channel_small_far.h"
 
 /* Whether the sets of a share can be done so, if they turn out to be plain. */
-static inline int small_sets_serve(const channel_pass *w)
+static inline int small_sets_serve(const channel_walk *w)
 {
     const nrg_channel_norm_job *job = w->job;
     return !V_SMALL && job->fast && w->plain_weights && job->s <= CHANNEL_SMALL &&
@@ -41,6 +34,7 @@ NRG_INLINE int small_statistics_of(small_statistics *to, const double *t, const 
         wrong = vd_or(wrong, vd_or(vd_unless_le(ratio, vd_set1(0x1p20)), vd_unless_le(vd_set1(-0x1p20), ratio)));
         wrong = vd_or(wrong, vd_or(vd_unless_le(rstd, vd_set1(0x1p40)), vd_unless_le(vd_set1(0x1p-40), rstd)));
         vd_st(to->mean + i, mean);
+        vd_st(to->mean_low + i, vd_zero());
         vd_st(to->variance + i, variance);
         vd_st(to->rstd + i, rstd);
     }
@@ -52,23 +46,23 @@ static __attribute__((noinline)) void write_small(const nrg_channel_norm_job *jo
 {
     const double elements = (double)(job->group_channels * job->s);
     for (size_t i = 0; i < count; i++) {
-        const nrg_channel_statistics stat = {from->mean[i], 0, from->variance[i], from->rstd[i], elements};
+        const nrg_channel_statistics stat = {from->mean[i], from->mean_low[i], from->variance[i], from->rstd[i], elements};
         write_statistics(job, set + i, &stat);
     }
 }
 
 /* The sums of sets whose elements lie together. */
-static inline void sum_small_runs(const channel_pass *w, const channel_sets *sets, const char *x, double *t, double *q)
+static inline void sum_small_runs(const channel_walk *w, const channel_sets *sets, const char *x, double *t, double *q)
 {
     const size_t n = w->job->group_channels * w->job->s;
     for (size_t i = 0, some; i < sets->count; i += some) {
-        some = lesser(sets->count - i, CHANNEL_BATCH);
+        some = sets->count - i < NORM_BATCH ? sets->count - i : NORM_BATCH;
         sum_small(x + i * n * w->size, n, some, t + i, q + i, w->job->centred, w->D);
     }
 }
 
 /* Of those whose channels lie side by side: a segment is all of their rows. */
-static inline void sum_small_columns(const channel_pass *w, const channel_sets *sets, const char *x, double *t, double *q)
+static inline void sum_small_columns(const channel_walk *w, const channel_sets *sets, const char *x, double *t, double *q)
 {
     const size_t each = sets->channels_each;
     const channel_columns c = columns_at(w, x, w->job->s, sets->count * each);
@@ -79,9 +73,9 @@ static inline void sum_small_columns(const channel_pass *w, const channel_sets *
     }
 }
 
-/* The statistics and factors of a block of sets, except of those that need the general way: these are returned, one bit for
- * SMALL_SETS of them. */
-static __attribute__((noinline)) unsigned some_small(const channel_pass *w, const channel_sets *sets, channel_column_factors *f)
+/* The factors of a block of sets, with what is asked for of them; but for those that want the way that serves any: these are
+ * returned, SMALL_SETS of them a bit. */
+static __attribute__((noinline)) unsigned some_small(const channel_walk *w, const channel_sets *sets, channel_column_factors *f)
 {
     unsigned others = 0;
     const nrg_channel_norm_job *job = w->job;
@@ -90,7 +84,8 @@ static __attribute__((noinline)) unsigned some_small(const channel_pass *w, cons
     const char *x = columns ? job->x + sample * job->s * job->x_stride + sets->c * w->size
                             : job->x + sample * job->x_stride + sets->c * job->s * w->size;
     double t[CHANNEL_COLUMNS + SMALL_SETS], q[CHANNEL_COLUMNS + SMALL_SETS];
-    const channel_block block = block_of(w, NULL, sets->c, sets->count * channels, 1);
+    const size_t apart = channels * (columns ? 1 : job->s) * w->size; /* sets, in bytes */
+    channel_block block = block_of(w, NULL, sets->c, 0, 1);
     if (columns)
         sum_small_columns(w, sets, x, t, q);
     else
@@ -101,26 +96,29 @@ static __attribute__((noinline)) unsigned some_small(const channel_pass *w, cons
     }
     for (size_t first = 0, count; first < sets->count; first += count) {
         small_statistics stat;
-        count = lesser(sets->count - first, SMALL_SETS);
-        if (!small_statistics_of(&stat, t + first, q + first, (double)(channels * job->s), job->eps)) {
-            others |= 1u << first / SMALL_SETS;
-            continue;
-        }
-        if (writes)
-            write_small(job, sets->set + first, &stat, count);
-#if !V_SMALL /* nothing comes here there, and there is no such function: a build without optimization would look for it */
-        const channel_column_factors own = factors_from(f, first * channels);
-        const channel_block some = some_channels(&block, first * channels, count * channels);
-        fill_side_by_side(&own, &some, stat.mean, stat.rstd, w->D);
+        count = sets->count - first < SMALL_SETS ? sets->count - first : SMALL_SETS;
+        channel_column_factors own = factors_from(f, first * channels);
+        block.c = sets->c + first * channels;
+        block.channels = count * channels;
+        if (small_statistics_of(&stat, t + first, q + first, (double)(channels * job->s), job->eps) ||
+            small_statistics_far(w, x + first * apart, count, &stat, q + first)) {
+            if (writes)
+                write_small(job, sets->set + first, &stat, count);
+            for (size_t i = 0; i < SMALL_SETS; i += VN / 2)
+                vd_st(stat.mean + i, vd_add(vd_ld(stat.mean + i), vd_ld(stat.mean_low + i)));
+#if V_SMALL /* nothing comes here, and there is no such function: what is not optimized would look for it */
+            (void)own, (void)block;
 #else
-        (void)f, (void)block;
+            fill_side_by_side(&own, &block, stat.mean, stat.rstd, w->D);
 #endif
+        } else
+            others |= 1u << first / SMALL_SETS;
     }
     return others;
 }
 
-/* Some sets of a block in the general way. totals: room for those of the block. Returns whether they are plain. */
-static __attribute__((noinline)) int finish_any(const channel_pass *w, const channel_sets *all, size_t first, size_t count,
+/* Some sets of a block by the way that serves any. totals: room for those of the block. Returns whether they are plain. */
+static __attribute__((noinline)) int finish_any(const channel_walk *w, const channel_sets *all, size_t first, size_t count,
                                                 const channel_totals *totals, channel_column_factors *f)
 {
     const channel_sets sets = some_sets(all, first, count);
@@ -130,9 +128,9 @@ static __attribute__((noinline)) int finish_any(const channel_pass *w, const cha
     return f->plain;
 }
 
-/* All sets of a block. Returns 0 if some are not plain: the full block then needs the general way. That is not called from
- * some_small, whose sums are on the stack. */
-static inline int finish_small(const channel_pass *w, const channel_sets *sets, const channel_totals *totals,
+/* All sets of a block. Returns 0 where some are not plain: then the block wants the way that serves any. Not under some_small,
+ * whose sums are on the stack. */
+static inline int finish_small(const channel_walk *w, const channel_sets *sets, const channel_totals *totals,
                                channel_column_factors *f)
 {
     const unsigned others = some_small(w, sets, f);
