@@ -223,9 +223,10 @@ static __attribute__((noinline)) void begin_gated_tile(gated_tile *t, const gate
     }
     if (job->dim > FAST_BLOCK)
         sum_gated_rows(rows, job, options);
-    else if (options & OPT_CENTRED)
+    else if (options & OPT_CENTRED) {
+        pilots_of_tile(rows, job->dim);
         sum_tile_layer(rows, job, options);
-    else
+    } else
         sum_tile_rms(rows, job, options, NRG_F32);
 }
 

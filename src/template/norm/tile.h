@@ -109,8 +109,9 @@ NRG_INLINE void totals_of_eight(double *to, folded_rows *from)
     vd8_sum_rows(eight, to);
 }
 
-/* All pilots before the sums: a row would have to wait for its own. One function for tiles of any length. */
-static __attribute__((noinline)) void pilots_of_tile(tile_sums *sums, const row_tile *at, size_t dim)
+/* All pilots before the sums: a row would have to wait for its own. One function for tiles of any length. They wait where the means
+ * will be; the sums have them in their frame, below which this one would need too much stack. */
+static __attribute__((noinline)) void pilots_of_tile(row_tile *at, size_t dim)
 {
     const norm_policy P = {.dtype = NRG_F32, .least = 1};
     const vf scale = v_set1(pilot_scale(dim));
@@ -124,7 +125,7 @@ static __attribute__((noinline)) void pilots_of_tile(tile_sums *sums, const row_
             if (k + i + 1 < at->count) /* otherwise the last row again */
                 x = next_x(x, &left, at);
         }
-        v_st_f32(sums->pilot + k, v_mul(v_fold_rows(rows), scale));
+        v_st_f32(at->s.centre + k, v_mul(v_fold_rows(rows), scale));
     }
 }
 
@@ -182,7 +183,7 @@ NRG_INLINE void sum_tile(row_tile *at, const nrg_norm_job *job, unsigned options
     if (is_exact(P))
         sum_exact_tile(&sums, at, dim, P);
     else if (is_centred(P))
-        pilots_of_tile(&sums, at, dim);
+        memcpy(sums.pilot, at->s.centre, sizeof sums.pilot);
     for (int k = 0; !is_exact(P) && k < count; k += 8) {
         const int some = P.rows ? 8 : count - k < 8 ? count - k : 8;
         folded_rows t, tt;
@@ -227,6 +228,7 @@ NRG_INLINE void sum_tile_rms_of(row_tile *at, const nrg_norm_job *job, unsigned 
 }
 NRG_BY_DTYPE(sum_tile_rms, (at, job, options), row_tile *at, const nrg_norm_job *job, unsigned options)
 
+/* After pilots_of_tile. */
 static __attribute__((noinline)) void sum_tile_layer(row_tile *at, const nrg_norm_job *job, unsigned options)
 {
     sum_tile(at, job, options, tile_sum_policy(NRG_F32, OPT_CENTRED));
@@ -267,6 +269,7 @@ static __attribute__((noinline)) void sum_widened_tile(row_tile *at, const nrg_n
     at->x = (const char *)wide;
     at->x_stride = job->dim * sizeof *wide;
     at->x_jump = 0;
+    pilots_of_tile(at, job->dim);
     sum_tile_layer(at, job, options & ~(unsigned)OPT_PREFETCH);
     at->x = x;
     at->x_stride = x_stride;
@@ -282,9 +285,10 @@ NRG_INLINE void sum_tile_by(row_tile *at, const nrg_norm_job *job, unsigned opti
         sum_exact_tile_rms(at, job, options);
     else if (!has_mean)
         sum_tile_rms(at, job, options, P.dtype);
-    else if (P.dtype == NRG_F32)
+    else if (P.dtype == NRG_F32) {
+        pilots_of_tile(at, job->dim);
         sum_tile_layer(at, job, options);
-    else
+    } else
         sum_widened_tile(at, job, options, P.dtype);
 }
 
@@ -484,6 +488,8 @@ NRG_INLINE void schedule_full_tiles(const nrg_norm_job *job, unsigned options, n
             place_tile(next, job, n, TILE, P.dtype);
             if (residual)
                 residual_of_tile(next, job, NULL, residual, P.dtype);
+            if (is_centred(P))
+                pilots_of_tile(next, dim);
             sum_tile(next, job, options, plain);
         }
         if (n != job->row_begin) {
