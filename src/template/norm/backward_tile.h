@@ -124,20 +124,6 @@ static __attribute__((noinline)) void fold_any_rows(folded_gradients *to, const 
     }
 }
 
-/* The same of f32 without a mean, with lanes in registers from the first element to the fold, where there are enough of them:
- * AVX-512, 64 rows of 80 and of 256 in 0.8 of the time for 2.3 KB (Zen 5). LayerNorm, 4.6 KB, in 0.95 to 1.04. */
-static __attribute__((noinline)) void fold_any_rms(folded_gradients *to, const backward *b, const gradient_tile *t, int first,
-                                                   run_weights w)
-{
-    for (int k = 0; k < rows_from(t, first); k++) {
-        const int row = first + k;
-        const gradient_chunk c = {t->d[row], t->p[row], w, 0, b->job->stream, 1};
-        gradient_sums sums;
-        add_gradient_of(&sums, &c, b->job->dim, gradient_policy(NRG_F32, 0));
-        fold_gradient(to, k, &sums, 0);
-    }
-}
-
 NRG_INLINE void fold_rows(folded_gradients *to, const backward *b, const gradient_tile *t, int first, run_weights w)
 {
     const size_t dim = b->job->dim;
@@ -150,8 +136,6 @@ NRG_INLINE void fold_rows(folded_gradients *to, const backward *b, const gradien
         fold128_layer(to, t, first, w, b->D);
     else if (dim == 128)
         fold128_rms(to, t, first, w, b->D);
-    else if (VN > 8 && !has_mean && b->D == NRG_F32)
-        fold_any_rms(to, b, t, first, w);
     else
         fold_any_rows(to, b, t, first, w);
 }
