@@ -109,8 +109,8 @@ NRG_INLINE void totals_of_eight(double *to, folded_rows *from)
     vd8_sum_rows(eight, to);
 }
 
-/* All pilots before the sums: a row would have to wait for its own. One function for tiles of any length. They wait where the means
- * will be; the sums have them in their frame, below which this one would need too much stack. */
+/* All pilots before the sums: a row would have to wait for its own. One function for tiles of any length. They wait where the
+ * means will be, since below the frame of the sums there is too little stack for this one. */
 static __attribute__((noinline)) void pilots_of_tile(row_tile *at, size_t dim)
 {
     const norm_policy P = {.dtype = NRG_F32, .least = 1};
