@@ -19,8 +19,7 @@ NRG_INLINE void norm_plain(const nrg_norm_job *job, nrg_dtype D) { general_rows(
 #define ONE_ROW (OPT_CACHED_R | OPT_WEIGHT | OPT_DIVISOR | OPT_BIAS | OPT_STATISTICS)
 #define FULL_TILES (OPT_CACHED_R | OPT_BIAS | OPT_HEADS)
 #define SHORT_ROWS                                                                                                               \
-    (OPT_CENTRED | OPT_RESIDUAL | OPT_PREFETCH | OPT_STREAM_O | OPT_WEIGHT | OPT_W_OFFSET | OPT_BIAS | OPT_STATISTICS |          \
-     OPT_HEADS)
+    (OPT_CENTRED | OPT_RESIDUAL | OPT_PREFETCH | OPT_STREAM_O | OPT_WEIGHT | OPT_W_OFFSET | OPT_BIAS | OPT_STATISTICS | OPT_HEADS)
 #define SHORT_16 (SHORT_ROWS | OPT_Y_F32 | OPT_W_F32)
 #define POLICY(element, ...) ((norm_policy){.dtype = (element), __VA_ARGS__})
 #ifndef NORM_LEAVES_OUT
