@@ -23,7 +23,7 @@ stages=(
     "gcc        gcc, release: tests, command line, a transformer compared with one in double precision"
     "symbols    exported functions, required functions, and the instructions of each path"
     "instructions  instruction counts of one-row calls, compared with tests/instructions/counts.txt"
-    "abi        the binary interface is that of tests/abi/, or has more functions"
+    "abi        the binary interface is that of tests/abi/, or has more functions; wild calls have the statuses of scripts/baseline"
     "size       size of the shared library, of programs, of functions and instances of row norms, by source and folder; stack use of a call"
     "reduced    a small build: norms, activations and RoPE, profile small, without backward passes: tests, hashes, size"
     "install    meson install: pkg-config, find_package of CMake, a program of ten lines"
@@ -361,9 +361,25 @@ stage_abi() {
     cat "$state/abi"
     if ((status == 77)); then
         missing "$(sed -n 's/^not here: //p' "$state/abi")"
+    else
+        ((status == 0)) || return "$status"
+        note "$(sed -n 's/^the interface that is kept, of //p' "$state/abi")"
+    fi
+    stage_abi_verdicts
+}
+
+# Two million calls; --full: a hundred million.
+stage_abi_verdicts() {
+    local status=0 trials=()
+    build_gcc
+    ((!full)) || trials=(--trials 350000)
+    NRG_TEST_SCALE='' NRG_BUILD_DIR=$build/verdicts "$root/scripts/verdicts.sh" "$build/gcc" "${trials[@]}" >"$state/verdicts" 2>&1 || status=$?
+    cat "$state/verdicts"
+    if ((status == 77)); then
+        skip "$(sed -n 's/^not here: //p' "$state/verdicts")"
         return
     fi
-    note "$(sed -n 's/^the interface that is kept, of //p' "$state/abi")"
+    note "$(sed -n 's/ of the other version$/ of the baseline/p' "$state/verdicts")"
     return "$status"
 }
 

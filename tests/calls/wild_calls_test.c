@@ -9,6 +9,10 @@
  * Some calls compute without a kernel, or read ids and positions (`own_work`). Those get memory, and an accepted one is made only
  * where its operands are in it.
  *
+ *   --against FILE   makes each call of another version, too: a module (wild_module.h) that scripts/verdicts.sh compiles. The
+ *                    statuses and the kernels that are reached must be the same
+ *   --trials N       trials of each variant of a call
+ *
  * SPDX-License-Identifier: MIT */
 #include <float.h>
 #include <limits.h>
@@ -25,8 +29,15 @@
 #include "../../src/operands/rope.h"
 #include "../harness/support.h"
 #include "sound_families.h"
-#include "stub_kernels.h"
 #include "verdict.h"
+#include "wild_module.h"
+
+#if defined(_WIN32)
+#define WITH_MODULES 0
+#else
+#define WITH_MODULES 1
+#include <dlfcn.h>
+#endif
 
 /* Trials: of each variant of a call. */
 enum { CALLS = 100, TRIALS = 7000, CHANGES = 3, ARENA = 1 << 14, GAP = 64, LARGER = 64 };
@@ -110,7 +121,7 @@ static const own_work *work_of(const char *function)
 }
 
 typedef struct trial {
-    const sound_call *sound;
+    const sound_call *sound, *before; /* of the other version; or NULL */
     const own_work *work;
     _Alignas(16) unsigned char parts[NRG_PARTS][SOUND_PART_BYTES], larger[NRG_PARTS][SOUND_PART_BYTES];
     void *part[NRG_PARTS], *larger_part[NRG_PARTS];
@@ -125,7 +136,9 @@ typedef struct trial {
 typedef struct counts {
     unsigned long calls, accepted, refused, skipped;
 } counts;
-static counts *counted; /* of every function; shared by the tests' processes */
+static counts *counted;            /* of every function; shared by the tests' processes */
+static const wild_module *earlier; /* NULL: no other version */
+static size_t trials_asked;        /* 0: TRIALS */
 
 static const nrg_call *call_of(const trial *t) { return t->sound->call; }
 static size_t draw(trial *t, size_t n) { return test_draw(&t->state, n); }
@@ -542,6 +555,31 @@ static nrg_status ask(const trial *t, void *const *part)
     return status;
 }
 
+/* The same call of the other version, after all of this one: its status; what it reached is in its module's stub. */
+static nrg_status call_before(const trial *t)
+{
+    *earlier->stub = (stub_calls){0};
+    memcpy(arena, contents, sizeof arena);
+    if (setjmp(*earlier->stub_end))
+        return NRG_OK;
+    return t->before->run(t->part, t->ith, t->nth);
+}
+
+static void compare(const trial *t, nrg_status got, const stub_calls *reached, nrg_status asked)
+{
+    const nrg_status before = call_before(t);
+    const stub_calls *const was = earlier->stub;
+    if (before != got)
+        complain(t, "another status than before", got, before);
+    /* an op may have more kernels than it had: their names are not compared */
+    if (!was->count != !reached->count || (reached->count && was->column != reached->column))
+        complain(t, "another kernel than before", got, before);
+    memcpy(arena, contents, sizeof arena);
+    const nrg_status asked_before = t->sound->has_shares ? t->before->ask(t->part) : asked;
+    if (asked_before != asked)
+        complain(t, "asked, another status than before", asked, asked_before);
+}
+
 /* Whether all that an accepted call touches by itself is memory. Parts: of this version, as below. */
 static int may_be_called(const trial *t, const void *const *part)
 {
@@ -624,6 +662,8 @@ static void try(trial *t, counts *n)
         complain(t, "called with larger structs", larger, got);
     if (!stub.count != !reached.count || stub.op != reached.op || stub.column != reached.column)
         complain(t, "with larger structs it reaches another kernel", larger, got);
+    if (t->before)
+        compare(t, got, &reached, asked);
     n->calls += 2;
     *(got == NRG_OK ? &n->accepted : &n->refused) += 1;
     if (got != NRG_OK || t->nth != 1)
@@ -635,14 +675,15 @@ static void try(trial *t, counts *n)
         complain(t, "it reached no kernel", got, got);
 }
 
-static const sound_call *all_calls[CALLS];
+static const sound_call *all_calls[CALLS], *calls_before[CALLS];
 static int call_count;
 
 START_TEST(wild_calls)
 {
     static trial t;
     t.sound = all_calls[_i];
-    const size_t trials = (size_t)t.sound->variants * (test_small() ? TRIALS / 8 : TRIALS);
+    t.before = calls_before[_i];
+    const size_t trials = (size_t)t.sound->variants * (trials_asked ? trials_asked : test_small() ? TRIALS / 8 : TRIALS);
     t.work = work_of(t.sound->function);
     draw_contents(&t);
     for (uint64_t n = 0; n < trials; n++) {
@@ -738,25 +779,64 @@ END_TEST
 START_TEST(totals)
 {
     counts all = {0, 0, 0, 0};
+    int compared = 0;
     for (int i = 0; i < call_count; i++) {
         all.calls += counted[i].calls;
         all.accepted += counted[i].accepted;
         all.refused += counted[i].refused;
         all.skipped += counted[i].skipped;
+        compared += calls_before[i] != NULL;
     }
     printf(
         "%lu calls of %d functions: %lu trials accepted, %lu refused; %lu accepted ones left out, whose operands are no memory\n",
         all.calls, call_count, all.accepted, all.refused, all.skipped);
+    if (earlier)
+        printf("%d functions have the statuses of the other version\n", compared);
     fflush(stdout);
 }
 END_TEST
 
+/* Every function of today's is one of the other version's, or new. */
+static void load(const char *file)
+{
+#if WITH_MODULES
+    void *const module = dlopen(file, RTLD_NOW | RTLD_LOCAL);
+    earlier = module ? dlsym(module, WILD_MODULE) : NULL;
+    if (!earlier) {
+        fprintf(stderr, "%s\n", dlerror());
+        exit(2);
+    }
+    for (int i = 0; i < call_count; i++)
+        for (int f = 0; f < earlier->family_count; f++)
+            for (int n = 0; n < earlier->families[f]->count; n++) {
+                const sound_call *const one = &earlier->families[f]->calls[n];
+                if (strcmp(one->function, all_calls[i]->function) == 0 && one->is_part == all_calls[i]->is_part &&
+                    one->variants == all_calls[i]->variants && one->call->operand_count == all_calls[i]->call->operand_count)
+                    calls_before[i] = one;
+            }
+#else
+    fprintf(stderr, "%s: no modules here\n", file);
+    exit(2);
+#endif
+}
+
 int main(int argc, char **argv)
 {
     argc = test_arguments(argc, argv);
+    const char *against = NULL;
+    for (int i = 1; i + 1 < argc; i += 2) {
+        if (strcmp(argv[i], "--against") == 0)
+            against = argv[i + 1];
+        else if (strcmp(argv[i], "--trials") == 0)
+            trials_asked = (size_t)strtoul(argv[i + 1], NULL, 10);
+        else
+            return 2;
+    }
     for (int i = 0; i < FAMILIES; i++)
         for (int n = 0; n < families[i]->count; n++)
             all_calls[call_count++] = &families[i]->calls[n];
+    if (against)
+        load(against);
     counted = test_shared(CALLS * sizeof *counted);
     test_note_crashes();
     Suite *suite = suite_create("calls: wild pointers and sizes");
