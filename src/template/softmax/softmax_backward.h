@@ -5,7 +5,7 @@
 #define NRG_TEMPLATE_SOFTMAX_SOFTMAX_BACKWARD_H
 
 #ifndef NRG_NO_BACKWARD
-#include "softmax.h"
+#include "softmax_row.h"
 
 enum { SOFTMAX_BACK_CHUNK = 1024 };
 
@@ -28,14 +28,14 @@ NRG_INLINE void softmax_end_products(softmax_products *s)
     softmax_no_products(s);
 }
 
-/* Floats of a chunk of one tensor, on the stack. What fills the lanes is 0. */
+/* Keys from to end of one tensor as floats, from begin on; the keys before them are 0. */
 static void softmax_floats(float *u, const char *p, size_t begin, size_t from, size_t end, nrg_dtype D)
 {
-    const size_t n = end - begin, padded = (n + FAST_LANES - 1) / FAST_LANES * FAST_LANES;
-    vf unused;
-    softmax_fill(u, 0, from - begin, 0);
-    softmax_read_to(&unused, u + (from - begin), p + from * bytes_of(1, D, 0), end - from, 1, NULL, D);
-    softmax_fill(u, n, padded, 0);
+    const softmax_source s = {.x = p + from * bytes_of(1, D, 0), .scale = 1};
+    vf unused = v_zero();
+    for (size_t i = 0; i < from - begin; i += VN)
+        v_st_f32(u + i, v_zero());
+    softmax_read(&unused, u + (from - begin), &s, end - from, D);
 }
 
 /* Σ a·b, or Σ b without a, of n elements; the first is a block's. */
@@ -47,18 +47,18 @@ NRG_INLINE void softmax_dot_of(softmax_products *s, const char *a, const char *b
         for (int first = 0; first < (int)FAST_VECTORS; first += V_ACT) {
             vf sum[V_ACT];
             size_t i = block + (size_t)first * VN;
-            ACT_EACH sum[j] = v_zero();
+            SOFTMAX_EACH(V_ACT) sum[j] = v_zero();
             for (; i < whole; i += FAST_LANES) {
                 vf u[V_ACT], v[V_ACT];
                 load_step(v, V_ACT, b, i, 0, D);
                 if (a) {
                     load_step(u, V_ACT, a, i, 0, D);
-                    ACT_EACH sum[j] = v_fma(u[j], v[j], sum[j]);
+                    SOFTMAX_EACH(V_ACT) sum[j] = v_fma(u[j], v[j], sum[j]);
                 } else {
-                    ACT_EACH sum[j] = v_add(sum[j], v[j]);
+                    SOFTMAX_EACH(V_ACT) sum[j] = v_add(sum[j], v[j]);
                 }
             }
-            ACT_EACH
+            SOFTMAX_EACH(V_ACT)
             {
                 const size_t at = i + (size_t)j * VN;
                 if (at < end) {
@@ -66,7 +66,7 @@ NRG_INLINE void softmax_dot_of(softmax_products *s, const char *a, const char *b
                     sum[j] = a ? v_fma(load_part(a, at, lanes_at(at, end), D), v, sum[j]) : v_add(sum[j], v);
                 }
             }
-            ACT_EACH lanes[first + j] = sum[j];
+            SOFTMAX_EACH(V_ACT) lanes[first + j] = sum[j];
         }
         fast_fold(lanes, 0);
         fast_join(s->sum, s->lost, lanes);
@@ -78,6 +78,8 @@ NRG_BY_DTYPE(softmax_dot, (s, a, b, n), softmax_products *s, const char *a, cons
 /* What makes gradients of o and d_o. */
 typedef struct softmax_slope {
     float all, scale;
+    const char *x; /* NULL without a cap */
+    float inner;   /* of x before the tanh */
     int log, stream;
     size_t ahead; /* bytes: where the rows lie that come next, which are fetched; 0: they are in cache */
 } softmax_slope;
@@ -86,13 +88,13 @@ NRG_INLINE void softmax_gradient_step(int count, vf *d, vf *y, const softmax_slo
 {
     const vf sum = v_set1(s->all), factor = v_set1(s->scale);
     if (log) {
-        ACT_SIDE y[j] = v_min(v_set1(1), y[j]); /* as far above 0 as no logarithm is */
+        SOFTMAX_EACH(count) y[j] = v_min(v_set1(1), y[j]); /* as far above 0 as no logarithm is */
         softmax_power(count, y, y, v_set1(NRG_SOFTMAX_LOWEST), v_set1(NRG_EXP_MAGIC));
-        ACT_SIDE d[j] = v_fnma(v_mul(y[j], v_set1(1 / NRG_SOFTMAX_UNIT)), sum, d[j]);
+        SOFTMAX_EACH(count) d[j] = v_fnma(v_mul(y[j], v_set1(1 / NRG_SOFTMAX_UNIT)), sum, d[j]);
     } else {
-        ACT_SIDE d[j] = v_mul(y[j], v_sub(d[j], sum));
+        SOFTMAX_EACH(count) d[j] = v_mul(y[j], v_sub(d[j], sum));
     }
-    ACT_SIDE d[j] = v_mul(d[j], factor);
+    SOFTMAX_EACH(count) d[j] = v_mul(d[j], factor);
 }
 
 /* dx = the gradient of scores, of n elements; dx may be one of the others. */
@@ -145,10 +147,11 @@ typedef struct softmax_back {
 static __attribute__((noinline)) void softmax_uncap(float *u, const char *x, size_t n, float inner, nrg_dtype D)
 {
     float in[FAST_BLOCK + VN], slope[FAST_BLOCK];
-    vf unused;
+    vf unused = v_zero();
     for (size_t i = 0; i < n; i += FAST_BLOCK) {
         const size_t count = n - i < FAST_BLOCK ? n - i : FAST_BLOCK;
-        softmax_read_to(&unused, in, x + bytes_of(i, D, 0), count, inner, NULL, D);
+        const softmax_source s = {.x = x + bytes_of(i, D, 0), .scale = inner};
+        softmax_read(&unused, in, &s, count, D);
         NRG_PATH_NAME(activate_both)(NRG_ACT_TANH, in, in, slope, count);
         softmax_times(u + i, slope, count);
     }
@@ -156,16 +159,15 @@ static __attribute__((noinline)) void softmax_uncap(float *u, const char *x, siz
 
 /* The gradient with a cap, through floats on the stack. */
 static __attribute__((noinline)) void softmax_back_capped(softmax_back *at, char *dx, const char *o, const char *d_o,
-                                                          const char *x, softmax_keys seen, const softmax_slope *slope,
-                                                          float inner, nrg_dtype D)
+                                                          const softmax_keys *seen, const softmax_slope *slope, nrg_dtype D)
 {
     const softmax_end as_is = {.is_log = 1};
     const size_t size = bytes_of(1, D, 0);
     softmax_slope staged = *slope;
     staged.stream = 0;
     staged.ahead = 0;
-    for (size_t i = seen.begin, end; i < seen.end; i = end) {
-        end = seen.end - i < SOFTMAX_BACK_CHUNK ? seen.end : i + SOFTMAX_BACK_CHUNK;
+    for (size_t i = seen->begin, end; i < seen->end; i = end) {
+        end = seen->end - i < SOFTMAX_BACK_CHUNK ? seen->end : i + SOFTMAX_BACK_CHUNK;
         const char *y = o + i * size, *up = d_o + i * size;
         if (D != NRG_F32) {
             softmax_floats(at->o, o, i, i, end, D);
@@ -174,7 +176,7 @@ static __attribute__((noinline)) void softmax_back_capped(softmax_back *at, char
             up = (const char *)at->d_o;
         }
         softmax_gradient((char *)at->o, y, up, end - i, &staged, NRG_F32);
-        softmax_uncap(at->o, x + i * size, end - i, inner, D);
+        softmax_uncap(at->o, slope->x + i * size, end - i, slope->inner, D);
         softmax_write(dx + i * size, at->o, end - i, &as_is, slope->stream && ((uintptr_t)dx + i * size) % 64 == 0, D);
     }
 }
@@ -182,11 +184,9 @@ static __attribute__((noinline)) void softmax_back_capped(softmax_back *at, char
 static __attribute__((noinline)) void softmax_back_row(softmax_back *at, const nrg_softmax_backward_job *job,
                                                        const softmax_at *place, int stream, nrg_dtype D)
 {
-    const size_t i = place->i, h = place->h, b = place->b;
-    const char *o = job->o + softmax_row_at(job->o_stride, b, h, i), *d_o = job->d_o + softmax_row_at(job->d_o_stride, b, h, i);
-    const char *x = job->x ? job->x + softmax_row_at(job->x_stride, b, h, i) : NULL;
-    char *dx = job->dx + softmax_row_at(job->dx_stride, b, h, i);
-    const softmax_keys seen = softmax_seen(job->sight, i, job->keys);
+    const char *o = job->o + softmax_row_at(job->o_stride, place), *d_o = job->d_o + softmax_row_at(job->d_o_stride, place);
+    char *dx = job->dx + softmax_row_at(job->dx_stride, place);
+    const softmax_keys seen = softmax_seen(job->sight, place->i, job->keys);
     const size_t size = bytes_of(1, D, 0);
     softmax_products sum;
     sum.total = (norm_total){0, 0};
@@ -209,10 +209,12 @@ static __attribute__((noinline)) void softmax_back_row(softmax_back *at, const n
     softmax_slope slope = {
         .all = (float)(sum.total.sum + sum.total.lost), .scale = job->scale, .log = job->log, .stream = stream};
     slope.ahead = job->stream ? job->keys * size : 0;
+    slope.x = job->x ? job->x + softmax_row_at(job->x_stride, place) : NULL;
+    slope.inner = job->inner;
     if (seen.begin)
         softmax_blank(dx, 0, seen.begin, 0, stream, D);
-    if (x) {
-        softmax_back_capped(at, dx, o, d_o, x, seen, &slope, job->inner, D);
+    if (slope.x) {
+        softmax_back_capped(at, dx, o, d_o, &seen, &slope, D);
     } else {
         const size_t from = seen.begin * size;
         slope.stream = stream && from % 64 == 0;
