@@ -297,6 +297,32 @@ START_TEST(default_position)
 }
 END_TEST
 
+/* A window over the end of a segment of 4096 keys: both segments have a sum, as in a row that begins with the first key. */
+START_TEST(windows_over_segments)
+{
+    enum { QUERIES = 64, KEYS = 4160, WINDOW = 100, SEED = 0x2545f491 };
+    static float x[QUERIES * KEYS], o[QUERIES * KEYS], m[2][QUERIES], factor[QUERIES];
+    static double sum[2][QUERIES];
+    nrg_isa paths[NRG_ISA_COUNT];
+    uint32_t random = SEED;
+    for (size_t i = 0; i < QUERIES * KEYS; i++) {
+        random = random * 1664525 + 1013904223;
+        x[i] = (float)(random >> 8) * 0x1p-18f - 32; /* far apart, so that the order of additions shows */
+    }
+    for (size_t path = test_paths(paths); path-- > 0;)
+        for (int of_scalar = 1; of_scalar >= 0; of_scalar--) {
+            nrg_softmax_args args = nrg_softmax_args_init(NRG_F32, 1, 1, QUERIES, KEYS, x, o);
+            nrg_softmax_state state = nrg_softmax_state_init(m[of_scalar], sum[of_scalar], factor);
+            args.causal = 1;
+            args.window = WINDOW;
+            ck_assert_int_eq(nrg_isa_set(of_scalar ? NRG_ISA_SCALAR : paths[path]), NRG_OK);
+            ck_assert_int_eq(nrg_softmax_part(&args, &state, 0, 1), NRG_OK);
+            if (!of_scalar)
+                ck_assert_mem_eq(sum[0], sum[1], sizeof sum[0]);
+        }
+}
+END_TEST
+
 /* Offsets and windows at the ends of their types: what is seen is what the definition says, or the call is refused. */
 START_TEST(far_positions)
 {
@@ -593,6 +619,7 @@ int main(int argc, char **argv)
     tcase_add_test(all, limits_are_masks);
     tcase_add_loop_test(all, fused_is_unfused, 0, 8);
     tcase_add_loop_test(all, scale_of_zero, 0, 8);
+    tcase_add_test(all, windows_over_segments);
     tcase_add_loop_test(all, far_positions, 0, 2);
     tcase_add_test(all, default_position);
     tcase_add_test(all, special_rows);
