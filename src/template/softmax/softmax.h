@@ -1,7 +1,8 @@
 /* Softmax of rows over the vectors of a path's vec.h: the order in which rows and chunks pass through the steps of softmax_row.h.
  *
- * - Rows that fit the stack go in tiles, each step for all rows of a tile. Rows of scores and nothing else are written while the
- *   powers of the next tile are made (docs/speed/softmax.md).
+ * - Rows of scores alone go one by one through a pipeline: a row is written while the powers of a later one are made
+ *   (docs/speed/softmax.md).
+ * - Other rows that fit the stack go in tiles, each step for all rows of a tile, but for a single row.
  * - A longer row goes in chunks. f32 powers stay in o and are multiplied there; 16-bit ones have no place, and are made twice.
  * - A row whose sum is given passes once.
  *
@@ -21,22 +22,7 @@ typedef struct softmax_call {
     softmax_at at;
     float *u; /* room for a chunk */
     int stream;
-    /* rows go straight from x, and to two tiles in turn, or to o; their bases are guessed */
-    int is_direct, is_in_o, has_guess;
 } softmax_call;
-
-/* A constant in a small build. */
-NRG_INLINE int softmax_is_direct(const softmax_call *c) { return !SOFTMAX_IS_SMALL && c->is_direct; }
-
-/* Rows n and on, side by side: `room` floats of e for each. */
-typedef struct softmax_tile {
-    size_t n, rows, room;
-    float *e;
-    softmax_row row[SOFTMAX_TILE];
-    float m[SOFTMAX_TILE];
-    nrg_softmax_base base[SOFTMAX_TILE];
-    softmax_end end[SOFTMAX_TILE];
-} softmax_tile;
 
 static __attribute__((noinline)) void softmax_blank_row(const nrg_softmax_job *job, const softmax_row *row, int stream,
                                                         nrg_dtype D)
@@ -86,155 +72,147 @@ static __attribute__((noinline)) void softmax_one(const softmax_call *c, const s
 
 /* ---- tiles ---- */
 
-/* The next rows, at most `most`: of direct rows their maximum, from a few scores if that is a guess; of others their scores. */
-static __attribute__((noinline)) void softmax_begin_tile(softmax_call *c, softmax_tile *t, size_t most, nrg_dtype D)
+/* Rows of `room` floats in u: what waits in one row, for its sum, its logarithm, goes on in the next. */
+static __attribute__((noinline)) void softmax_tile(softmax_call *c, size_t rows, size_t room, nrg_dtype D)
 {
     const nrg_softmax_job *job = c->job;
-    const size_t rows = job->end - c->n < most ? job->end - c->n : most, look = c->has_guess ? SOFTMAX_LOOK : job->keys;
-    t->n = c->n;
-    t->rows = rows;
-    c->n += rows;
+    softmax_row row[SOFTMAX_TILE];
+    float m[SOFTMAX_TILE];
+    nrg_softmax_base base[SOFTMAX_TILE];
+    double total[SOFTMAX_TILE], log[SOFTMAX_TILE];
+    vd8 sum[SOFTMAX_TILE]; /* of one segment */
     for (size_t r = 0; r < rows; r++) {
-        softmax_row *row = &t->row[r];
-        softmax_place(row, job, &c->at);
-        softmax_next(&c->at, job->heads, job->queries);
         vf max = v_set1(-INFINITY);
-        if (c->is_in_o)
-            t->e = (float *)row->o;
-        if (softmax_is_direct(c))
-            softmax_look(&max, row->x, look, job->scale, D);
-        else if (row->seen.begin < row->seen.end)
-            softmax_scores(&max, t->e + r * t->room, job, row, row->seen.first, row->seen.end, D);
-        t->m[r] = softmax_row_max(job, row, t->n + r, max);
-        t->base[r] = nrg_softmax_base_of(t->m[r]);
+        if (r && c->at.i)
+            softmax_place_below(&row[r], &row[r - 1], job, &c->at);
+        else
+            softmax_place(&row[r], job, &c->at);
+        softmax_next(&c->at, job->heads, job->queries);
+        if (row[r].seen.begin < row[r].seen.end)
+            softmax_scores(&max, c->u + r * room, job, &row[r], row[r].seen.first, row[r].seen.end, D);
+        m[r] = softmax_row_max(job, &row[r], c->n + r, max);
+        base[r] = nrg_softmax_base_of(m[r]);
     }
+    for (size_t r = 0; r < rows; r++) {
+        const size_t first = row[r].seen.first, padded = softmax_padded(row[r].seen.end - first);
+        sum[r] = softmax_no_lanes();
+        softmax_around(c->u + r * room, padded, base[r]);
+        softmax_powers_and_sum(&sum[r], job, c->u + r * room, first, padded, base[r],
+                               row[r].x + rows * job->keys * bytes_of(1, D, 0));
+    }
+    for (size_t r = 0; r < rows; r++) {
+        total[r] = vd8_sum(&sum[r]);
+        if (job->sinks)
+            total[r] += (double)softmax_power_of(row[r].sink, base[r]);
+    }
+    if (job->log)
+        softmax_logs(log, total, m, base, rows);
+    for (size_t r = 0; r < rows; r++) {
+        const softmax_end end = softmax_finish(job, c->n + r, m[r], base[r], total[r], job->log ? log[r] : 0);
+        softmax_store_row(c, &row[r], c->u + r * room, &end, D);
+    }
+    c->n += rows;
 }
 
-/* The powers of a direct row, while row r of the tile before is written. */
-NRG_INLINE void softmax_direct_row(const softmax_call *c, softmax_direct *f, softmax_tile *t, const softmax_tile *before,
-                                   size_t r, nrg_dtype D)
+NRG_INLINE void softmax_tiles(softmax_call *c, nrg_dtype D)
 {
-    f->x = t->row[r].x;
-    f->e = t->e + r * t->room;
-    f->n = c->job->keys;
-    f->base = t->base[r];
-    if (r < before->rows && before->row[r].o) {
-        f->done = before->e + r * t->room;
-        f->o = before->row[r].o;
-        f->result = before->end[r];
-        f->stream = c->stream;
-        softmax_direct_both(f, D);
-    } else {
-        softmax_direct_alone(f, D);
-    }
+    const size_t room = softmax_padded(c->job->keys), fit = room ? SOFTMAX_CHUNK / room : 1;
+    const size_t most = fit < SOFTMAX_TILE ? fit : SOFTMAX_TILE;
+    while (c->n < c->job->end)
+        softmax_tile(c, c->job->end - c->n < most ? c->job->end - c->n : most, room, D);
 }
 
-/* The sum of a direct row, once more: around its maximum. */
-static __attribute__((noinline)) double softmax_row_again(const nrg_softmax_job *job, softmax_tile *t, size_t r, nrg_dtype D)
+/* ---- a pipeline of rows of scores alone ---- */
+
+/* A row on its way. */
+typedef struct softmax_entry {
+    const char *x;
+    char *o;
+    float *e; /* its powers: in u, or in o */
+    float m, sink;
+    nrg_softmax_base base;
+    softmax_end end;
+} softmax_entry;
+
+/* The sum of a row whose base was a bad guess, once more: around its maximum. */
+static __attribute__((noinline)) double softmax_again_exactly(const nrg_softmax_job *job, softmax_entry *p, size_t n, nrg_dtype D)
 {
-    float *e = t->e + r * t->room;
+    const softmax_row row = {.x = p->x, .sink = p->sink, .seen = {0, 0, job->keys}};
     vf max = v_set1(-INFINITY);
     vd8 sum = softmax_no_lanes();
-    softmax_scores(&max, e, job, &t->row[r], 0, job->keys, D);
-    t->m[r] = softmax_row_max(job, &t->row[r], t->n + r, max);
-    t->base[r] = nrg_softmax_base_of(t->m[r]);
-    softmax_around(e, job->keys, t->base[r]);
-    softmax_powers(e, e, job->keys, t->base[r], (const char *)e);
-    softmax_add_keys(&sum, job, e, 0, job->keys);
+    softmax_scores(&max, p->e, job, &row, 0, job->keys, D);
+    p->m = softmax_row_max(job, &row, n, max);
+    p->base = nrg_softmax_base_of(p->m);
+    softmax_around(p->e, job->keys, p->base);
+    softmax_powers_and_sum(&sum, job, p->e, 0, job->keys, p->base, (const char *)p->e);
     return vd8_sum(&sum);
 }
 
-/* Whether the base of a direct row did for its sum; all: the largest of its scores, where the sum does not tell. */
-NRG_INLINE int softmax_is_good(const softmax_call *c, const softmax_tile *t, size_t r, float all, double total)
-{
-    const float m = V_SCALE_KEEPS_NAN ? t->m[r] : all;
-    return t->base[r].shift == 0 && (!c->has_guess || (softmax_may_guess(t->m[r]) && softmax_did_well(m, t->base[r], total)));
-}
-
-/* From maxima to what rows are written with. What waits in one row, for its sum, its logarithm, goes on in the next. */
-static __attribute__((noinline)) void softmax_do_tile(const softmax_call *c, softmax_tile *t, const softmax_tile *before,
-                                                      nrg_dtype D)
+/* The maximum of a row is read a few rows before its powers are made, and it is written as many rows later, so that nothing waits
+ * for a maximum or a sum. is_in_o: powers stay in o, and become results at once. */
+static __attribute__((noinline)) void softmax_pipeline(softmax_call *c, int is_in_o, nrg_dtype D)
 {
     const nrg_softmax_job *job = c->job;
-    const size_t rows = t->rows;
-    double total[SOFTMAX_TILE], top[SOFTMAX_TILE], log[SOFTMAX_TILE];
-    float all[SOFTMAX_TILE];
-    vd8 sum[SOFTMAX_TILE]; /* of one segment */
-    softmax_direct f;      /* made once: to clear it takes a tenth of a row of 128 */
-    /* of a row of the next tile; that of direct rows was begun before this one */
-    const size_t ahead = (softmax_is_direct(c) ? 2 : 1) * rows * job->keys * bytes_of(1, D, 0);
-    f.scale = job->scale;
-    for (size_t r = 0; r < rows; r++) {
-        const softmax_keys seen = t->row[r].seen;
-        const size_t padded = softmax_padded(seen.end - seen.first);
-        float *e = t->e + r * t->room;
-        sum[r] = softmax_no_lanes();
-        f.next = t->row[r].x + ahead;
-        if (softmax_is_direct(c)) {
-            softmax_direct_row(c, &f, t, before, r, D);
-            all[r] = softmax_largest(f.max) * job->scale;
-            softmax_add_keys(&sum[r], job, e, 0, padded);
+    const size_t keys = job->keys, away = is_in_o ? 1 : keys > SOFTMAX_CHUNK / 4 ? 2 : keys > SOFTMAX_CHUNK / 8 ? 4 : 8;
+    const int has_guess = !job->m && !job->sinks && keys > SOFTMAX_LOOK;
+    softmax_entry entry[2 * SOFTMAX_TILE];
+    softmax_direct f = {.n = keys, .scale = job->scale, .stream = c->stream};
+    softmax_row row;
+    const char *x = NULL;
+    char *o = NULL;
+    for (size_t n = job->begin, next = n, left = 0; n < job->end; n++) {
+        for (; next < job->end && next < n + away; next++) {
+            softmax_entry *p = &entry[next % (2 * SOFTMAX_TILE)];
+            vf max = v_set1(-INFINITY);
+            if (left == 0) { /* a new head; in it, pointers only move: to place a row takes a tenth of one of 64 */
+                softmax_place(&row, job, &c->at);
+                x = row.x;
+                o = row.o;
+                left = job->queries - c->at.i;
+                c->at.i = job->queries - 1;
+                softmax_next(&c->at, job->heads, job->queries);
+            }
+            left--;
+            p->x = x;
+            p->o = o;
+            p->sink = row.sink;
+            x += job->x_stride.query;
+            if (o)
+                o += job->o_stride.query;
+            p->e = is_in_o ? (float *)p->o : c->u + (next & (away - 1)) * keys;
+            softmax_look(&max, p->x, has_guess ? SOFTMAX_LOOK : keys, job->scale, D);
+            p->m = softmax_row_max(job, &row, next, max);
+            p->base = nrg_softmax_base_of(p->m);
+        }
+        softmax_entry *p = &entry[n % (2 * SOFTMAX_TILE)];
+        vd8 sum = softmax_no_lanes();
+        f.x = p->x;
+        f.next = p->x + 2 * away * keys * bytes_of(1, D, 0);
+        f.e = p->e;
+        f.base = p->base;
+        if (p->o && !is_in_o && n >= job->begin + away) {
+            const softmax_entry *before = &entry[(n - away) % (2 * SOFTMAX_TILE)];
+            f.o = before->o;
+            f.result = before->end;
+            softmax_direct_both(&f, D);
         } else {
-            softmax_around(e, padded, t->base[r]);
-            softmax_powers_and_sum(&sum[r], job, e, seen.first, padded, t->base[r], f.next);
+            softmax_direct_alone(&f, D);
         }
-    }
-    for (size_t r = 0; r < (job->log ? SOFTMAX_TILE : rows); r++) {
-        const size_t k = r < rows ? r : 0; /* logarithms are those of a whole tile */
-        total[r] = vd8_sum(&sum[k]);
-        if (softmax_is_direct(c) && NRG_RARELY(!softmax_is_good(c, t, k, all[k], total[r])))
-            total[r] = softmax_row_again(job, t, k, D);
+        softmax_add_keys(&sum, job, p->e, 0, keys);
+        double total = vd8_sum(&sum);
+        const float m = V_SCALE_KEEPS_NAN ? p->m : softmax_largest(f.max) * job->scale; /* where the sum does not tell */
+        if (NRG_RARELY(p->base.shift != 0 || (has_guess && !(softmax_may_guess(p->m) && softmax_did_well(m, p->base, total)))))
+            total = softmax_again_exactly(job, p, n, D);
         if (job->sinks)
-            total[r] += (double)softmax_power_of(t->row[k].sink, t->base[k]);
-        if (job->log)
-            top[r] = (double)softmax_power_of(t->m[k], t->base[k]);
+            total += (double)softmax_power_of(p->sink, p->base);
+        p->end = softmax_finish(job, n, p->m, p->base, total, 0);
+        if (is_in_o)
+            softmax_write(p->o, p->e, keys, &p->end, 0, D);
     }
-    if (job->log)
-        softmax_logs(log, total, top);
-    for (size_t r = 0; r < rows; r++)
-        t->end[r] = softmax_finish(job, t->n + r, t->m[r], t->base[r], total[r], job->log ? log[r] : 0);
-}
-
-/* Rows `from` and on. */
-static __attribute__((noinline)) void softmax_store_tile(const softmax_call *c, const softmax_tile *t, size_t from, nrg_dtype D)
-{
-    for (size_t r = from; r < t->rows; r++)
-        softmax_store_row(c, &t->row[r], t->e + r * t->room, &t->end[r], D);
-}
-
-/* All rows of a call. The bases of direct rows are made a tile ahead, so that powers do not wait for them. */
-NRG_INLINE void softmax_tiles(softmax_call *c, nrg_dtype D)
-{
-    softmax_tile tile[3];
-    enum { HALF = SOFTMAX_CHUNK / 2 };
-    const size_t room = softmax_padded(c->job->keys), fit = room ? (softmax_is_direct(c) ? HALF : SOFTMAX_CHUNK) / room : 1,
-                 most = fit == 0             ? 1
-                        : fit < SOFTMAX_TILE ? fit
-                                             : SOFTMAX_TILE;
-    softmax_tile *before = &tile[0], *t = &tile[1], *next = &tile[2];
-    before->rows = 0;
-    for (int i = 0; i < 3; i++)
-        tile[i].room = room;
-    t->e = c->u;
-    softmax_begin_tile(c, t, most, D);
-    while (t->rows) {
-        next->e = softmax_is_direct(c) && t->e == c->u ? c->u + HALF : c->u;
-        if (softmax_is_direct(c))
-            softmax_begin_tile(c, next, most, D);
-        softmax_do_tile(c, t, before, D);
-        softmax_store_tile(c, before, t->rows, D); /* what a last tile with fewer rows leaves */
-        if (!softmax_is_direct(c) || c->is_in_o) {
-            softmax_store_tile(c, t, 0, D);
-            t->rows = 0;
-        }
-        if (!softmax_is_direct(c))
-            softmax_begin_tile(c, next, most, D);
-        softmax_tile *const done = before;
-        before = t;
-        t = next;
-        next = done;
+    for (size_t n = job->end - job->begin < away ? job->begin : job->end - away; !is_in_o && job->o && n < job->end; n++) {
+        const softmax_entry *p = &entry[n % (2 * SOFTMAX_TILE)];
+        softmax_write(p->o, p->e, keys, &p->end, c->stream, D);
     }
-    softmax_store_tile(c, before, 0, D);
 }
 
 /* ---- long rows ---- */
@@ -415,13 +393,13 @@ NRG_INLINE void softmax_single_rows(softmax_call *c, size_t longest, nrg_dtype D
 {
     for (; c->n < c->job->end; c->n++) {
         softmax_row row;
-        softmax_place(&row, c->job, &c->at);
-        const size_t first = row.seen.first, end = row.seen.end;
-        if (first == end || (end - first <= longest && first / NORM_SEGMENT == (end - 1) / NORM_SEGMENT))
+        const softmax_keys *seen = &row.seen;
+        softmax_take(&row, c->job, &c->at);
+        if (seen->first == seen->end ||
+            (seen->end - seen->first <= longest && seen->first / NORM_SEGMENT == (seen->end - 1) / NORM_SEGMENT))
             softmax_one(c, &row, D);
         else
             softmax_long(c->u, c->job, &row, c->n, D);
-        softmax_next(&c->at, c->job->heads, c->job->queries);
     }
 }
 
@@ -429,9 +407,8 @@ NRG_INLINE void softmax_given_rows(softmax_call *c, nrg_dtype D)
 {
     for (; c->n < c->job->end; c->n++) {
         softmax_row row;
-        softmax_place(&row, c->job, &c->at);
+        softmax_take(&row, c->job, &c->at);
         softmax_given_row(c->job, &row, c->n, c->stream, D);
-        softmax_next(&c->at, c->job->heads, c->job->queries);
     }
 }
 
@@ -441,19 +418,20 @@ static __attribute__((noinline)) void softmax_rows(const nrg_softmax_job *job, n
     softmax_call c;
     /* f32 scores alone take less time as a long row than on the stack */
     const size_t longest = SOFTMAX_CHUNK / (D == NRG_F32 && softmax_is_plain(job) ? 2 : 1);
-    const int fits_twice = 2 * job->keys <= SOFTMAX_CHUNK, has_tiles = job->end - job->begin > 1;
+    const int is_in_o =
+        D == NRG_F32 && job->keys > longest && job->keys <= NORM_SEGMENT && !job->stream && !job->m && job->o != job->x;
     c.job = job;
     c.n = job->begin;
     c.at = softmax_at_row(job->begin, job->heads, job->queries);
     c.u = u;
     c.stream = !V_SMALL && job->stream && job->o != job->x && (job->given || softmax_lines(job->o, &job->o_stride));
-    c.is_in_o = D == NRG_F32 && has_tiles && !fits_twice && job->keys <= NORM_SEGMENT && !job->stream && !job->m &&
-                job->o != job->x && softmax_is_whole(job);
-    c.is_direct = c.is_in_o || (has_tiles && fits_twice && softmax_is_whole(job));
-    c.has_guess = c.is_direct && !job->m && !job->sinks && job->keys > SOFTMAX_LOOK;
     if (job->given)
         softmax_given_rows(&c, D);
-    else if (c.is_direct || (has_tiles && softmax_padded(job->keys) <= longest))
+    else if (job->end - job->begin == 1)
+        softmax_single_rows(&c, longest, D);
+    else if (softmax_is_whole(job) && (is_in_o || job->keys <= SOFTMAX_CHUNK / 2))
+        softmax_pipeline(&c, is_in_o, D);
+    else if (softmax_padded(job->keys) <= longest)
         softmax_tiles(&c, D);
     else
         softmax_single_rows(&c, longest, D);

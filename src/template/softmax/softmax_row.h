@@ -182,7 +182,7 @@ NRG_INLINE int softmax_is_plain(const nrg_softmax_job *job)
 }
 
 /* In its place, too. */
-NRG_INLINE void softmax_place(softmax_row *row, const nrg_softmax_job *job, const softmax_at *at)
+static __attribute__((noinline)) void softmax_place(softmax_row *row, const nrg_softmax_job *job, const softmax_at *at)
 {
     row->x = job->x + softmax_row_at(job->x_stride, at);
     row->o = job->o ? job->o + softmax_row_at(job->o_stride, at) : NULL;
@@ -193,6 +193,26 @@ NRG_INLINE void softmax_place(softmax_row *row, const nrg_softmax_job *job, cons
     row->slope = job->slopes ? job->slopes[at->h] : 1;
     row->sink = job->sinks ? job->sinks[at->h] : -INFINITY;
     row->seen = softmax_seen(job->sight, at->i, job->keys);
+}
+
+/* The same of a row whose head has the row before it, too: pointers only move. */
+NRG_INLINE void softmax_place_below(softmax_row *row, const softmax_row *before, const nrg_softmax_job *job, const softmax_at *at)
+{
+    *row = (softmax_row){.x = before->x + job->x_stride.query, .slope = before->slope, .sink = before->sink};
+    if (before->o)
+        row->o = before->o + job->o_stride.query;
+    if (before->mask)
+        row->mask = before->mask + job->mask_stride.query;
+    if (before->bias)
+        row->bias = before->bias - 1;
+    row->seen = softmax_seen(job->sight, at->i, job->keys);
+}
+
+/* The next row. */
+NRG_INLINE void softmax_take(softmax_row *row, const nrg_softmax_job *job, softmax_at *at)
+{
+    softmax_place(row, job, at);
+    softmax_next(at, job->heads, job->queries);
 }
 
 /* t of keys begin to end to u, with -infinity up to the lanes around them, and their maximum; u NULL: the maximum alone, of a
@@ -296,7 +316,7 @@ NRG_INLINE void softmax_power(int count, vf *e, const vf *u, vf lowest, vf offse
 }
 
 /* The power of one number. */
-NRG_INLINE float softmax_power_of(float t, nrg_softmax_base base)
+static __attribute__((noinline)) float softmax_power_of(float t, nrg_softmax_base base)
 {
     float lanes[VN];
     vf e[1] = {v_set1(t - base.shift)};
@@ -349,29 +369,27 @@ NRG_INLINE vf softmax_result(vf v, vf high, vf low, int is_log)
     return is_log ? v_sub(v_sub(v, high), low) : v_fma(v, high, v_mul(v, low));
 }
 
-/* Powers e of n x of a plain row, a multiple of 64. next: what is read next. done: powers of another
- * row, which become o on the way: powers wait for multiplications, and this for memory. */
+/* Powers e of n x of a plain row, a multiple of 64. next: what is read next. o: where powers of another row go that were in e,
+ * multiplied: powers wait for multiplications, and this for memory. */
 typedef struct softmax_direct {
     const char *x, *next;
     float *e;
-    const float *done;
     char *o;
     size_t n;
     float scale;
-    softmax_end result; /* of done */
+    softmax_end result; /* of o */
     int stream;
     nrg_softmax_base base;
     vf max; /* of these x, where no sum tells (V_SCALE_KEEPS_NAN) */
 } softmax_direct;
 
-NRG_INLINE void softmax_direct_of(softmax_direct *f, int has_done, nrg_dtype D)
+NRG_INLINE void softmax_direct_of(softmax_direct *f, int has_other, nrg_dtype D)
 {
     const vf lowest = v_set1(f->base.low), offset = v_set1(NRG_EXP_MAGIC - f->base.n), scale = v_set1(f->scale);
     const vf high = v_set1(f->result.high), low = v_set1(f->result.low);
     const char *x = f->x, *next = f->next;
     char *o = f->o;
     float *e = f->e;
-    const float *done = f->done;
     const size_t n = f->n;
     const int stream = f->stream;
     vf max[SOFTMAX_SIDE];
@@ -379,13 +397,13 @@ NRG_INLINE void softmax_direct_of(softmax_direct *f, int has_done, nrg_dtype D)
     for (size_t i = 0; i < n; i += SOFTMAX_SIDE * VN) {
         vf v[SOFTMAX_SIDE], before[SOFTMAX_SIDE];
         /* loads before stores, which may be as far into a page: they would wait */
-        if (has_done)
-            SOFTMAX_EACH(SOFTMAX_SIDE) before[j] = softmax_result(v_ld_f32(done + i + (size_t)j * VN), high, low, 0);
+        if (has_other)
+            SOFTMAX_EACH(SOFTMAX_SIDE) before[j] = softmax_result(v_ld_f32(e + i + (size_t)j * VN), high, low, 0);
         softmax_fetch(next, bytes_of(i, D, 0), bytes_of(SOFTMAX_SIDE * VN, D, 0));
         load_step(v, SOFTMAX_SIDE, x, i, 0, D);
         if (!V_SCALE_KEEPS_NAN)
             SOFTMAX_EACH(SOFTMAX_SIDE) max[j] = v_max(max[j], v[j]);
-        if (has_done)
+        if (has_other)
             store_step(before, SOFTMAX_SIDE, o, i, 0, D, stream);
         SOFTMAX_EACH(SOFTMAX_SIDE) v[j] = v_mul(v[j], scale);
         softmax_power(SOFTMAX_SIDE, v, v, lowest, offset);
@@ -487,7 +505,7 @@ NRG_INLINE double softmax_total(const nrg_softmax_job *job, const softmax_row *r
 /* ---- from sums to results ---- */
 
 /* The logarithm of a sum of powers of which `top` is the largest's. */
-NRG_INLINE double softmax_log(double total, double top)
+static __attribute__((noinline)) double softmax_log(double total, double top)
 {
     const double others = total - top;
     return nrg_softmax_log1p((others > 0 ? others : 0) / top);
@@ -495,14 +513,29 @@ NRG_INLINE double softmax_log(double total, double top)
 
 enum { SOFTMAX_TILE = 8 }; /* rows, at most */
 
-/* The same of eight rows, operation by operation: one after the other they take 1.05 times as long as a log-softmax of 64 keys
- * (EPYC Zen 5, AVX2 and AVX-512). */
-static __attribute__((noinline)) void softmax_logs(double log[SOFTMAX_TILE], const double total[SOFTMAX_TILE],
-                                                   const double top[SOFTMAX_TILE])
+/* The same of up to eight rows whose largest are m, operation by operation: one after the other they take 1.05 times as long as a
+ * log-softmax of 64 keys (EPYC Zen 5, AVX2 and AVX-512). */
+static __attribute__((noinline)) void softmax_logs(double log[SOFTMAX_TILE], const double *total, const float *m,
+                                                   const nrg_softmax_base *base, size_t rows)
 {
-    double f[SOFTMAX_TILE], less[SOFTMAX_TILE], k[SOFTMAX_TILE];
+    float t[16] = {0}, low[16] = {0}, offset[16] = {0}; /* a vector of any path */
+    double f[SOFTMAX_TILE], less[SOFTMAX_TILE], k[SOFTMAX_TILE], top[SOFTMAX_TILE];
+    for (size_t r = 0; r < rows; r++) {
+        t[r] = m[r] - base[r].shift;
+        low[r] = base[r].low;
+        offset[r] = NRG_EXP_MAGIC - base[r].n;
+    }
+    for (int i = 0; i < SOFTMAX_TILE; i += VN) {
+        vf e[1] = {v_ld_f32(t + i)};
+        softmax_power(1, e, e, v_ld_f32(low + i), v_ld_f32(offset + i));
+        v_st_f32(t + i, e[0]);
+    }
+    for (size_t r = 0; r < SOFTMAX_TILE; r++) {
+        top[r] = r < rows ? (double)t[r] : 1;
+        less[r] = r < rows ? total[r] : 1;
+    }
     for (int i = 0; i < SOFTMAX_TILE; i += VN / 2)
-        vd_st(less + i, vd_div(vd_above_0(vd_sub(vd_ld(total + i), vd_ld(top + i))), vd_ld(top + i)));
+        vd_st(less + i, vd_div(vd_above_0(vd_sub(vd_ld(less + i), vd_ld(top + i))), vd_ld(top + i)));
     for (int i = 0; i < SOFTMAX_TILE; i++) {
         int exponent;
         f[i] = nrg_softmax_split(1 + less[i], &exponent);
