@@ -22,6 +22,15 @@ NRG_INLINE size_t bytes_of(size_t n, nrg_dtype D, int is_f32) { return n * (D ==
 NRG_INLINE vf from_half(vh h, nrg_dtype D) { return D == NRG_F16 ? v_from_f16(h) : v_from_bf16(h); }
 NRG_INLINE vh to_half(vf a, nrg_dtype D) { return D == NRG_F16 ? v_to_f16(a) : v_to_bf16(a); }
 
+NRG_INLINE size_t lesser(size_t a, size_t b) { return a < b ? a : b; }
+
+NRG_INLINE void prefetch_step_ahead(const char *p, int G, size_t size, size_t ahead)
+{
+    NRG_UNROLL
+    for (size_t b = 0; b < (size_t)G * VN * size; b += 64)
+        __builtin_prefetch((const void *)((uintptr_t)p + b + ahead));
+}
+
 /* Whether stores go past the cache. */
 NRG_INLINE int streams(int stream) { return !V_SMALL && stream; }
 

@@ -1,38 +1,39 @@
 /* Channel normalization, forward, over the vectors of a path's vec.h. The order of all arithmetic is that of
  * src/scalar/channel_norm.c.
  *
- * Sets lie in memory in two ways. *Planes*: whole runs of positions of one channel (NCHW), summed in lanes. *Columns*: a channel,
- * or one position of a channel, is a column of a matrix (NHWC; batch norm of few positions), summed each by itself, in blocks of
- * columns. Either way a set's sums come first (channel_sum.h; channel_plane_sum.h and channel_column_sum.h walk over them), then
- * its statistics (channel_walk.h), then its elements (channel_elements.h).
+ * The steps are those of the row norms: source (source.h), sum (sum.h, fast_sum.h), total (total.h, around.h), scalars
+ * (scalars.h), apply (apply.h, fallback.h). There are two sources, planes and columns. Each has a schedule (planes.h, columns.h),
+ * which orders sums (plane_sum.h, column_sum.h), statistics (pass.h) and elements. Small sets share the vectors of some
+ * statistics (small.h).
  *
- * Some sets need more than their sums in double. Where a mean is large beside σ, the segment is summed again around it at once
- * (channel_around.h); where two doubles do not hold the sum of the segments, the set is summed again in integers
- * (channel_total.h); and elements that floats do not serve are done in double (channel_apply_fallback.h).
+ * Some sets need more than their sums in double. If a mean is large beside σ, the segment is summed again around it at once
+ * (around.h). If two doubles do not hold the sum of the segments, the set is summed again in integers (total.h). Elements for
+ * which f32 is not accurate enough are computed in double (fallback.h).
  *
  * SPDX-License-Identifier: MIT */
 #ifndef NRG_TEMPLATE_CHANNEL_CHANNEL_NORM_H
 #define NRG_TEMPLATE_CHANNEL_CHANNEL_NORM_H
 
-#include "channel_columns.h"
-#include "channel_planes.h"
+#include "columns.h"
+#include "planes.h"
 
 /* ---- shares ---- */
 
-static void group_sets(const channel_walk *w, size_t n, size_t begin, size_t end, nrg_running_sums *running)
+static void group_sets(const channel_pass *w, size_t n, size_t begin, size_t end, nrg_running_sums *running)
 {
     if (groups_are_small(w))
         small_plane_sets(w, n, begin, end, running);
     else if (!w->job->nhwc)
         plane_sets(w, n, begin, end, running);
-    else if (w->job->group_channels > CHANNEL_COLUMNS)
-        wide_groups(w, n, begin, end, running);
+    else if (w->job->group_channels <= CHANNEL_COLUMNS)
+        column_sets(w, n, begin, end, running);
     else
-        group_columns(w, n, begin, end, running);
+        for (size_t group = begin; group < end; group++)
+            wide_group(w, n, group, running ? &running[group - begin] : NULL);
 }
 
 /* The same where statistics, or sums, are all that is wanted. */
-static void group_statistics(const channel_walk *w, size_t n, size_t begin, size_t end)
+static void group_statistics(const channel_pass *w, size_t n, size_t begin, size_t end)
 {
     if (w->job->nhwc || groups_are_small(w))
         column_statistics(w, n, begin, end);
@@ -41,7 +42,7 @@ static void group_statistics(const channel_walk *w, size_t n, size_t begin, size
 }
 
 /* Instance norm that updates running statistics: all samples of a channel, for some channels at once. */
-static __attribute__((noinline)) void instance_running(const channel_walk *w)
+static __attribute__((noinline)) void instance_running(const channel_pass *w)
 {
     enum { AT_ONCE = 16 };
     const nrg_channel_norm_job *job = w->job;
@@ -57,7 +58,7 @@ static __attribute__((noinline)) void instance_running(const channel_walk *w)
 }
 
 /* Channels begin to end of samples (or, with NHWC, positions) row to row_end, whose statistics are there already. */
-static __attribute__((noinline)) void apply_known(const channel_walk *w, size_t row, size_t row_end, size_t begin, size_t end)
+static __attribute__((noinline)) void apply_known(const channel_pass *w, size_t row, size_t row_end, size_t begin, size_t end)
 {
     enum { AT_ONCE = 64 }; /* running statistics */
     const nrg_channel_norm_job *job = w->job;
@@ -78,15 +79,8 @@ static __attribute__((noinline)) void apply_known(const channel_walk *w, size_t 
             block.stat = fixed;
             block.group = 1;
         } else if (job->given && job->groups) {
-            /* a block begins with a group, or is in one */
-            const size_t into = c % job->group_channels, room = job->group_channels - into;
-            if (into && channels > room)
-                channels = room;
-            else if (!into && channels > job->group_channels)
-                channels -= channels % job->group_channels;
             block.stat = job->given + sample * job->groups + c / job->group_channels;
-            block.group = into ? room : job->group_channels;
-            block.channels = channels;
+            block.into = c % job->group_channels;
         } else if (job->given)
             block.stat = job->given + c;
         if (!by_columns) {
@@ -102,7 +96,7 @@ static __attribute__((noinline)) void apply_known(const channel_walk *w, size_t 
         if (f.plain)
             continue;
         apply_wide(w, &wide, first * per, (c - first) * per, row, row_end);
-        apply_rows(w, &block, &f, c * per, row, row_end);
+        apply_block(w, &block, &f, c * per, row, row_end);
         first = c + channels;
     }
     if (by_columns)
@@ -110,7 +104,7 @@ static __attribute__((noinline)) void apply_known(const channel_walk *w, size_t 
 }
 
 /* A share of planes, or positions: where its statistics are there already. */
-static __attribute__((noinline)) void apply_share(const channel_walk *w)
+static __attribute__((noinline)) void apply_share(const channel_pass *w)
 {
     const nrg_channel_norm_job *job = w->job;
     const int by_sample = job->given && job->groups; /* statistics of its own */
@@ -140,13 +134,13 @@ static __attribute__((noinline)) void apply_share(const channel_walk *w)
 }
 
 /* A share of sets. */
-static void normalize_share(const channel_walk *w)
+static void normalize_share(const channel_pass *w)
 {
     const nrg_channel_norm_job *job = w->job;
     if (!job->groups && !job->nhwc && job->s >= CHANNEL_LANES_S)
         plane_sets(w, 0, job->begin, job->end, NULL);
     else if (!job->groups)
-        batch_columns(w, job->begin, job->end);
+        column_sets(w, 0, job->begin, job->end, NULL);
     else if (job->by_channel)
         instance_running(w);
     else
@@ -172,9 +166,9 @@ static channel_finish finish_of(const nrg_channel_norm_job *job, nrg_dtype D)
     }
 }
 
-static channel_walk walk_of(const nrg_channel_norm_job *job, nrg_dtype D)
+static channel_pass walk_of(const nrg_channel_norm_job *job, nrg_dtype D)
 {
-    return (channel_walk){.job = job,
+    return (channel_pass){.job = job,
                           .D = D,
                           .size = bytes_of(1, D, 0),
                           .cut = nrg_segments_of(job->n, job->s, job->groups, job->group_channels, job->nhwc, job->segment),
@@ -187,7 +181,7 @@ static channel_walk walk_of(const nrg_channel_norm_job *job, nrg_dtype D)
  * in the stack. */
 static void channel_statistics(const nrg_channel_norm_job *job, nrg_dtype D)
 {
-    const channel_walk w = walk_of(job, D);
+    const channel_pass w = walk_of(job, D);
     if (!job->groups && !job->nhwc && job->s >= CHANNEL_LANES_S)
         plane_sets(&w, 0, job->begin, job->end, NULL);
     else if (!job->groups)
@@ -206,7 +200,7 @@ static void channel_norm(const nrg_channel_norm_job *job, nrg_dtype D)
         channel_statistics(job, D);
         return;
     }
-    const channel_walk w = walk_of(job, D);
+    const channel_pass w = walk_of(job, D);
     if (job->folded || job->fixed_mean || job->given)
         apply_share(&w);
     else

@@ -6,14 +6,8 @@
 #ifndef NRG_TEMPLATE_NORM_EXACT_SUM_H
 #define NRG_TEMPLATE_NORM_EXACT_SUM_H
 
+#include "../exact_lanes.h"
 #include "sum.h"
-
-enum {
-    EXACT_LANES = 32,
-    EXACT_CHUNK = 512,                    /* stays in L1 for the next lanes */
-    EXACT_VECTORS = EXACT_LANES / VN,     /* vectors of floats that fill the lanes once */
-    EXACT_LANE_VDS = 2 * EXACT_LANES / VN /* vectors of doubles that hold them */
-};
 
 typedef struct exact_lanes {
     vd t[EXACT_LANE_VDS], tt[EXACT_LANE_VDS];
@@ -24,16 +18,6 @@ NRG_INLINE void clear_exact_lanes(exact_lanes *sum)
     NRG_UNROLL
     for (int j = 0; j < EXACT_LANE_VDS; j++)
         sum->t[j] = sum->tt[j] = vd_zero();
-}
-
-NRG_INLINE void accumulate_exact(vd *t, vd *tt, vd low, vd high, int has_mean)
-{
-    if (has_mean) {
-        t[0] = vd_add(t[0], low);
-        t[1] = vd_add(t[1], high);
-    }
-    tt[0] = vd_fma(low, low, tt[0]);
-    tt[1] = vd_fma(high, high, tt[1]);
 }
 
 /* A step of G vectors, added to lanes that begin with those of its first vector. */
@@ -114,17 +98,6 @@ NRG_INLINE void sum_exact_chunk(exact_lanes *sum, const summed_row *from, size_t
         add_exact_tail(&copy, &at, whole, end, (options & P.may) | P.must);
         *sum = copy;
     }
-}
-
-/* 32 lanes to 8: lane l takes l + 16, then l + 8. */
-NRG_INLINE vd8 fold_exact(const vd *lanes)
-{
-    enum { Q = EXACT_LANE_VDS / 4 };
-    vd8 folded;
-    NRG_UNROLL
-    for (int j = 0; j < Q; j++)
-        folded.v[j] = vd_add(vd_add(lanes[j], lanes[j + 2 * Q]), vd_add(lanes[j + Q], lanes[j + 3 * Q]));
-    return folded;
 }
 
 NRG_INLINE row_totals totals_of_exact(const exact_lanes *sum, norm_policy P)

@@ -94,8 +94,6 @@ NRG_INLINE size_t dim_of(const nrg_norm_job *job, norm_policy P) { return P.leas
 /* Steps of bf16 are pairs of vectors (step.h). */
 NRG_INLINE int is_paired(int G, nrg_dtype D) { return !V_SMALL && D == NRG_BF16 && G > 1; }
 
-NRG_INLINE size_t lesser(size_t a, size_t b) { return a < b ? a : b; }
-
 /* ---- the options of a job ---- */
 
 enum { LINES_FROM = 256 }; /* elements: shorter rows go by tiles, which have no STREAM_LINES */

@@ -147,13 +147,6 @@ NRG_INLINE void prefetch_ahead(const char *p, size_t bytes, size_t ahead)
         __builtin_prefetch((const void *)((uintptr_t)p + b + ahead));
 }
 
-NRG_INLINE void prefetch_step_ahead(const char *p, int G, size_t size, size_t ahead)
-{
-    NRG_UNROLL
-    for (size_t b = 0; b < (size_t)G * VN * size; b += 64)
-        __builtin_prefetch((const void *)((uintptr_t)p + b + ahead));
-}
-
 /* What a step reads 2 KB further on, further than the hardware looks past a page: worth 1.2 × out of cache; at 1 or 4 KB a little
  * less, and two distances at once nothing more. Where 16-bit r is kept 1 KB: 512 rows of 4096 1.02 to 1.07 × (Granite Rapids). */
 NRG_INLINE void prefetch_source(int G, row_operands row, size_t i, unsigned options, norm_policy P)

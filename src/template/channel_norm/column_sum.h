@@ -1,10 +1,10 @@
 /* The sums of sets whose columns lie side by side: channels or positions of batch norm, groups of channels, small groups.
  *
  * SPDX-License-Identifier: MIT */
-#ifndef NRG_TEMPLATE_CHANNEL_CHANNEL_COLUMN_SUM_H
-#define NRG_TEMPLATE_CHANNEL_CHANNEL_COLUMN_SUM_H
+#ifndef NRG_TEMPLATE_CHANNEL_COLUMN_SUM_H
+#define NRG_TEMPLATE_CHANNEL_COLUMN_SUM_H
 
-#include "channel_plane_sum.h"
+#include "plane_sum.h"
 
 /* Sets side by side in a block of columns: channels of batch norm from channel c on (per: columns of each), or groups of sample n
  * (per: 1). */
@@ -48,7 +48,7 @@ static __attribute__((noinline)) void sink_around(const sums_sink *sink, size_t 
 }
 
 /* A segment that is a run: of one set, or a part of a row. */
-static __attribute__((noinline)) void sink_run(const sums_sink *sink, size_t i, const channel_walk *w, const channel_runs *runs,
+static __attribute__((noinline)) void sink_run(const sums_sink *sink, size_t i, const channel_pass *w, const channel_runs *runs,
                                                double t, double q)
 {
     const double count = (double)runs->count;
@@ -62,7 +62,7 @@ static __attribute__((noinline)) void sink_run(const sums_sink *sink, size_t i, 
 }
 
 /* Segments around the means of their sets; NaN: not asked for. */
-static __attribute__((noinline)) void sink_columns_around(const sums_sink *sink, const channel_walk *w, const channel_columns *c,
+static __attribute__((noinline)) void sink_columns_around(const sums_sink *sink, const channel_pass *w, const channel_columns *c,
                                                           size_t each, const double *means)
 {
     const double count = (double)(c->rows * each);
@@ -104,7 +104,7 @@ static __attribute__((noinline)) void sink_columns_around(const sums_sink *sink,
 }
 
 /* A segment of each of the sets of a block, `each` columns of a set. t and q: of every column; t is overwritten. */
-static __attribute__((noinline)) void sink_columns(const sums_sink *sink, const channel_walk *w, const channel_columns *c,
+static __attribute__((noinline)) void sink_columns(const sums_sink *sink, const channel_pass *w, const channel_columns *c,
                                                    size_t each, double *t, const double *q)
 {
     const size_t sets = c->width / each;
@@ -126,14 +126,14 @@ static __attribute__((noinline)) void sink_columns(const sums_sink *sink, const 
 
 /* ---- the kinds of sets ---- */
 
-static inline channel_columns columns_at(const channel_walk *w, const char *x, size_t rows, size_t width)
+static inline channel_columns columns_at(const channel_pass *w, const char *x, size_t rows, size_t width)
 {
     return (channel_columns){
         .x = x, .stride = w->job->x_stride, .rows = rows, .width = width, .centred = w->job->centred, .prefetch = w->job->stream};
 }
 
 /* A row of channels of batch norm whose segments are shorter than their `per` positions. */
-static __attribute__((noinline)) void sum_row_pieces(const channel_walk *w, const channel_columns *row, size_t per,
+static __attribute__((noinline)) void sum_row_pieces(const channel_pass *w, const channel_columns *row, size_t per,
                                                      const sums_sink *sink, const double *t, const double *q)
 {
     for (size_t i = 0; i < row->width / per; i++)
@@ -146,7 +146,7 @@ static __attribute__((noinline)) void sum_row_pieces(const channel_walk *w, cons
 }
 
 /* Whole channels of batch norm, side by side: at most CHANNEL_COLUMNS columns. */
-static __attribute__((noinline)) void sum_batch_block(const channel_walk *w, const channel_sets *sets, const sums_sink *sink)
+static __attribute__((noinline)) void sum_batch_block(const channel_pass *w, const channel_sets *sets, const sums_sink *sink)
 {
     const nrg_channel_norm_job *job = w->job;
     const size_t per = sets->per, all_rows = job->nhwc ? job->n * job->s : job->n;
@@ -165,7 +165,7 @@ static __attribute__((noinline)) void sum_batch_block(const channel_walk *w, con
 }
 
 /* One group of a sample, of channels side by side: more than a block holds. */
-static __attribute__((noinline)) void sum_wide_group(const channel_walk *w, const char *x, const sums_sink *sink)
+static __attribute__((noinline)) void sum_wide_group(const channel_pass *w, const char *x, const sums_sink *sink)
 {
     const nrg_channel_norm_job *job = w->job;
     const size_t channels = job->group_channels, most = w->cut.length / channels;
@@ -185,7 +185,7 @@ static __attribute__((noinline)) void sum_wide_group(const channel_walk *w, cons
 }
 
 /* Some groups of a sample that fill a block together. */
-static __attribute__((noinline)) void sum_group_block(const channel_walk *w, const char *x, size_t groups, const sums_sink *sink)
+static __attribute__((noinline)) void sum_group_block(const channel_pass *w, const char *x, size_t groups, const sums_sink *sink)
 {
     const nrg_channel_norm_job *job = w->job;
     const size_t channels = job->group_channels, most = w->cut.length / channels;
@@ -199,12 +199,12 @@ static __attribute__((noinline)) void sum_group_block(const channel_walk *w, con
 }
 
 /* Small sets of a segment each, n elements, one after the other. */
-static __attribute__((noinline)) void sum_small_sets(const channel_walk *w, const char *x, size_t n, size_t sets,
+static __attribute__((noinline)) void sum_small_sets(const channel_pass *w, const char *x, size_t n, size_t sets,
                                                      const sums_sink *sink)
 {
-    double t[NORM_BATCH], q[NORM_BATCH];
+    double t[CHANNEL_BATCH], q[CHANNEL_BATCH];
     for (size_t first = 0, count; first < sets; first += count) {
-        count = sets - first < NORM_BATCH ? sets - first : NORM_BATCH;
+        count = lesser(sets - first, CHANNEL_BATCH);
         sum_small(x + first * n * w->size, n, count, t, q, w->job->centred, w->D);
         for (size_t i = 0; i < count; i++) {
             const channel_runs run = {x + (first + i) * n * w->size, n, 0, n};
@@ -214,7 +214,7 @@ static __attribute__((noinline)) void sum_small_sets(const channel_walk *w, cons
 }
 
 /* Whether groups are so small that many are summed, and then normalized, at once. */
-static inline int groups_are_small(const channel_walk *w)
+static inline int groups_are_small(const channel_pass *w)
 {
     const nrg_channel_norm_job *job = w->job;
     return !job->nhwc && job->groups && job->s <= CHANNEL_SMALL && job->group_channels <= CHANNEL_SMALL / job->s &&
@@ -222,7 +222,7 @@ static inline int groups_are_small(const channel_walk *w)
 }
 
 /* Groups whose elements lie together, one after the other. */
-static __attribute__((noinline)) void sum_group_row(const channel_walk *w, const char *x, size_t groups, const sums_sink *sink)
+static __attribute__((noinline)) void sum_group_row(const channel_pass *w, const char *x, size_t groups, const sums_sink *sink)
 {
     const size_t n = w->job->group_channels * w->job->s;
     if (n <= CHANNEL_SMALL && n <= w->cut.length) {
@@ -240,7 +240,7 @@ static __attribute__((noinline)) void sum_group_row(const channel_walk *w, const
     }
 }
 
-static void sum_sets(const channel_walk *w, const channel_sets *sets, const sums_sink *sink)
+static void sum_sets(const channel_pass *w, const channel_sets *sets, const sums_sink *sink)
 {
     const nrg_channel_norm_job *job = w->job;
     const size_t channels = job->group_channels;
@@ -280,7 +280,7 @@ static int some_need_integers(const channel_totals *totals, size_t first, size_t
 }
 
 /* Sets first to first + count, whose sums then are the doubles nearest to them. */
-static __attribute__((noinline)) void sum_some_again(const channel_walk *w, const channel_sets *all, size_t first, size_t count,
+static __attribute__((noinline)) void sum_some_again(const channel_pass *w, const channel_sets *all, size_t first, size_t count,
                                                      channel_totals *totals)
 {
     int64_t records[SETS_AGAIN * NRG_CHANNEL_NORM_SUMS_WORDS];
@@ -295,7 +295,7 @@ static __attribute__((noinline)) void sum_some_again(const channel_walk *w, cons
 }
 
 /* The sums of a block of sets. */
-static void sum_set_block(const channel_walk *w, const channel_sets *sets, channel_totals *totals)
+static __attribute__((noinline)) void sum_set_block(const channel_pass *w, const channel_sets *sets, channel_totals *totals)
 {
     const sums_sink sink = {totals, NULL};
     sum_sets(w, sets, &sink);
@@ -307,7 +307,7 @@ static void sum_set_block(const channel_walk *w, const channel_sets *sets, chann
 }
 
 /* Where the sums are all that is wanted. */
-static __attribute__((noinline)) void write_block(const channel_walk *w, const channel_sets *sets, channel_totals *totals)
+static __attribute__((noinline)) void write_block(const channel_pass *w, const channel_sets *sets, channel_totals *totals)
 {
     const sums_sink sink = {totals, NULL};
     sum_sets(w, sets, &sink);
@@ -335,14 +335,15 @@ static inline nrg_set_sums sums_of(const channel_totals *totals, size_t i)
     return total_sums(&total);
 }
 
-static nrg_channel_statistics statistics_of(const channel_walk *w, const channel_totals *totals, size_t i)
+static __attribute__((noinline)) nrg_channel_statistics statistics_of(const channel_pass *w, const channel_totals *totals,
+                                                                      size_t i)
 {
     const nrg_set_sums value = sums_of(totals, i);
     return set_statistics(w, &value);
 }
 
 /* The statistics of a block of sets, and nothing else. */
-static __attribute__((noinline)) void write_sets(const channel_walk *w, const channel_sets *sets)
+static __attribute__((noinline)) void write_sets(const channel_pass *w, const channel_sets *sets)
 {
     totals_room room;
     channel_totals totals = block_totals(&room);
@@ -357,7 +358,7 @@ static __attribute__((noinline)) void write_sets(const channel_walk *w, const ch
     }
 }
 
-static inline channel_block sets_block(const channel_walk *w, const channel_sets *sets, size_t i, size_t count,
+static inline channel_block sets_block(const channel_pass *w, const channel_sets *sets, size_t i, size_t count,
                                        const nrg_channel_statistics *stat)
 {
     channel_block block = block_of(w, stat, sets->c + i * sets->channels_each, count * sets->channels_each, sets->per);
@@ -366,7 +367,7 @@ static inline channel_block sets_block(const channel_walk *w, const channel_sets
 }
 
 /* What is asked for of a block of sets, and their factors. running: of the sets, or NULL. */
-static __attribute__((noinline)) void finish_sets(const channel_walk *w, const channel_sets *sets, const channel_totals *totals,
+static __attribute__((noinline)) void finish_sets(const channel_pass *w, const channel_sets *sets, const channel_totals *totals,
                                                   channel_column_factors *f, nrg_running_sums *running)
 {
     const size_t columns = sets->channels_each * sets->per;

@@ -1,25 +1,24 @@
-/* The backward walk over small sets, some side by side: groups and instances of few positions, in f32 without an activation.
+/* Schedule of small sets, backward, some side by side: groups and instances of few positions, in f32 without an activation.
  *
- * One set by itself is a chain of folds, conversions and roundings with a call for every channel: a set of 4 elements took
- * 96 ns. Here the sums of eight planes share their shuffles, and what is made of the sums goes by vectors of channels.
+ * A set by itself is a chain of folds, conversions and roundings with a call for every channel: a set of 4 elements took 96 ns.
+ * Here the sums of eight planes share their shuffles, and the scalars are computed in vectors of channels.
  *
- * A block with a set that is not plain is left to the way that serves any.
+ * A block with a set that is not plain is computed in the general way.
  *
  * SPDX-License-Identifier: MIT */
-#ifndef NRG_TEMPLATE_CHANNEL_CHANNEL_BACKWARD_SMALL_H
-#define NRG_TEMPLATE_CHANNEL_CHANNEL_BACKWARD_SMALL_H
+#ifndef NRG_TEMPLATE_CHANNEL_BACKWARD_SMALL_H
+#define NRG_TEMPLATE_CHANNEL_BACKWARD_SMALL_H
 
-#include "channel_backward_columns.h"
-#include "channel_backward_planes.h"
+#include "backward_sets.h"
 
 enum {
     BACKWARD_SMALL_SETS = 32, /* at a time, of BACKWARD_COLUMNS channels in all */
     BACKWARD_SMALL_S = 256    /* positions of a plane; beyond, its own sums are what takes the time */
 };
 
-/* Some sets of a sample, and of all of their channels what the loops want. */
+/* Some sets of a sample, and the factors of all of their channels. */
 typedef struct backward_small {
-    const backward_walk *w;
+    const backward_pass *w;
     const nrg_channel_statistics *stat;
     size_t n, c, sets, channels; /* sample, first channel; of all sets */
     size_t block;
@@ -36,84 +35,39 @@ typedef struct small_set_factors {
 } small_set_factors;
 
 /* Whether the sets of a share can be done so, if they turn out to be plain. */
-static inline int backward_small_serves(const backward_walk *w)
+static inline int backward_small_serves(const backward_pass *w)
 {
     const nrg_channel_norm_backward_job *job = w->job;
     return !V_SMALL && !job->by_channel && !w->staged && w->plain_weights && job->dx && !job->dy && !job->fixed_mean &&
            job->group_channels <= BACKWARD_COLUMNS && (job->nhwc || job->s <= BACKWARD_SMALL_S);
 }
 
-/* Whether their channels are columns of a matrix: one position is a row. */
-static inline int backward_small_columns(const nrg_channel_norm_backward_job *job) { return job->nhwc || job->s == 1; }
-
 /* ---- sums of planes ---- */
 
-/* As fold_exact, of which the first `filled` registers hold something. */
-NRG_INLINE vd8 fold_few_lanes(const vd *lanes, int filled)
-{
-    enum { Q = EXACT_LANE_VDS / 4 };
-    vd8 folded;
-    NRG_UNROLL
-    for (int j = 0; j < Q; j++) {
-        const vd even = j + 2 * Q < filled ? vd_add(lanes[j], lanes[j + 2 * Q]) : lanes[j];
-        const vd odd = j + 3 * Q < filled ? vd_add(lanes[j + Q], lanes[j + 3 * Q]) : lanes[j + Q];
-        folded.v[j] = j + Q < filled ? vd_add(even, odd) : even;
-    }
-    return folded;
-}
-
-/* Up to NORM_BATCH planes of s elements, to so many of a and b. filled: registers of lanes that one turn fills at most; 0: there
- * are several turns. */
-NRG_INLINE void small_plane_sums(const float *d, const float *x, const float *centre, size_t s, size_t planes, double *a,
-                                 double *b, int filled)
-{
-    vd8 folded_a[NORM_BATCH], folded_b[NORM_BATCH];
-    for (size_t p = 0; p < planes; p++, d += s, x += s) {
-        backward_lanes lanes;
-        clear_gradients(&lanes);
-        if (!filled)
-            add_gradients_of(&lanes, d, (const char *)x, centre[p], s, NRG_F32);
-        NRG_UNROLL
-        for (int j = 0; 2 * j < filled; j++) {
-            const vd mean = vd_set1((double)centre[p]);
-            if (j && (size_t)j * VN >= s)
-                break;
-            const size_t n = lanes_at((size_t)j * VN, s);
-            const vf dv = v_ldn_f32(d + j * VN, n), xv = v_ldn_f32(x + j * VN, n);
-            add_gradient(&lanes.a[2 * j], &lanes.b[2 * j], vd_low(dv), vd_low(xv), mean);
-            if (filled > 1)
-                add_gradient(&lanes.a[2 * j + 1], &lanes.b[2 * j + 1], vd_high(dv), vd_high(xv), mean);
-        }
-        folded_a[p] = fold_few_lanes(lanes.a, filled ? filled : EXACT_LANE_VDS);
-        folded_b[p] = fold_few_lanes(lanes.b, filled ? filled : EXACT_LANE_VDS);
-    }
-    for (size_t p = planes; p < NORM_BATCH; p++) {
-        folded_a[p] = folded_a[0];
-        folded_b[p] = folded_b[0];
-    }
-    vd8_sum_rows(folded_a, a);
-    vd8_sum_rows(folded_b, b);
-}
-
+/* Σd and Σd·(x - μ) of all planes: the folds of eight share their shuffles. */
 static __attribute__((noinline)) void sum_small_planes(backward_small *m, const float *d, const float *x)
 {
     const size_t s = m->w->job->s;
-    for (size_t c = 0, some; c < m->channels; c += some) {
-        const float *centre = m->factors + F_CENTRE + c, *dc = d + c * s, *xc = x + c * s;
-        double *a = m->a + c, *b = m->b + c;
-        some = m->channels - c < NORM_BATCH ? m->channels - c : NORM_BATCH;
-        if (s <= VN / 2)
-            small_plane_sums(dc, xc, centre, s, some, a, b, 1);
-        else if (s <= VN)
-            small_plane_sums(dc, xc, centre, s, some, a, b, 2);
-        else if (s <= EXACT_LANES)
-            small_plane_sums(dc, xc, centre, s, some, a, b, EXACT_LANE_VDS);
-        else
-            small_plane_sums(dc, xc, centre, s, some, a, b, 0);
+    for (size_t first = 0, count; first < m->channels; first += count) {
+        vd8 folded_a[CHANNEL_BATCH], folded_b[CHANNEL_BATCH];
+        count = lesser(m->channels - first, CHANNEL_BATCH);
+        for (size_t p = 0; p < count; p++, d += s, x += s) {
+            channel_lanes lanes;
+            clear_lanes(&lanes);
+            add_gradients_of(&lanes, d, (const char *)x, m->factors[F_CENTRE + first + p], s, NRG_F32);
+            folded_a[p] = fold_exact(lanes.t);
+            folded_b[p] = fold_exact(lanes.q);
+        }
+        for (size_t p = count; p < CHANNEL_BATCH; p++) {
+            folded_a[p] = folded_a[0];
+            folded_b[p] = folded_b[0];
+        }
+        vd8_sum_rows(folded_a, m->a + first);
+        vd8_sum_rows(folded_b, m->b + first);
     }
 }
 
-/* ---- what is made of sums ---- */
+/* ---- scalars ---- */
 
 /* The statistics of all channels. Whole vectors, a set after the other: what is past a set is the next one's to write. */
 NRG_INLINE void small_statistics(backward_small *m)
@@ -269,124 +223,113 @@ NRG_INLINE void small_add(double *to, const double *from, size_t n, int first)
 }
 
 /* dw and db of all channels. b becomes dw. */
-NRG_INLINE void small_parameters(backward_small *m)
+NRG_INLINE void small_parameters(backward_small *m, const backward_groups *groups)
 {
     const nrg_channel_norm_backward_job *job = m->w->job;
-    const size_t at = m->block * job->c + m->c;
+    const size_t at = groups->block * job->c + m->c;
     if (job->block_dw) {
         for (size_t k = 0; k < m->channels; k += VN / 2)
             vd_st(m->b + k, vd_mul(vd_fma(vd_ld(m->minus_delta + k), vd_ld(m->a + k), vd_ld(m->b + k)), vd_ld(m->rstd + k)));
-        small_add(job->block_dw + at, m->b, m->channels, m->first);
+        small_add(job->block_dw + at, m->b, m->channels, groups->first);
     }
     if (job->block_db)
-        small_add(job->block_db + at, m->a, m->channels, m->first);
+        small_add(job->block_db + at, m->a, m->channels, groups->first);
 }
 
 /* ---- elements ---- */
 
-static __attribute__((noinline)) void apply_small_planes(const backward_small *m, const float *d, const float *x, float *dx)
+/* As apply_backward, without its options: 1x2048x7x7 takes 0.9 of the time. */
+static __attribute__((noinline)) void apply_small_planes(const backward_small *m, const backward_run *run)
 {
-    const size_t s = m->w->job->s, all = m->channels * s;
-    /* whole vectors where what is past a plane is written afterwards, and not read before */
+    const float *d = run->d, *x = (const float *)(const void *)run->x;
+    float *dx = (float *)(void *)run->dx;
+    const size_t s = run->width, all = run->rows * s;
+    /* full vectors where the elements past a plane are written later, and not read before */
     const size_t whole = dx != x && dx != d && all >= VN ? all - VN : 0;
-    for (size_t c = 0; c < m->channels; c++) {
+    for (size_t c = 0; c < run->rows; c++) {
         const vf centre = v_set1(m->factors[F_CENTRE + c]), alpha = v_set1(m->factors[F_ALPHA + c]),
                  minus_beta = v_set1(m->factors[F_MINUS_BETA + c]), gamma = v_set1(m->factors[F_GAMMA + c]);
         const size_t end = (c + 1) * s;
         for (size_t i = c * s; i < end; i += VN) {
             const size_t n = lanes_at(i, end);
-            if (n == VN || i < whole) {
+            if (n == VN || i < whole)
                 v_st_f32(dx + i, backward_plain(v_ld_f32(d + i), v_ld_f32(x + i), centre, alpha, minus_beta, gamma));
-                continue;
-            }
-            v_stn_f32(dx + i, backward_plain(v_ldn_f32(d + i, n), v_ldn_f32(x + i, n), centre, alpha, minus_beta, gamma), n);
+            else
+                v_stn_f32(dx + i, backward_plain(v_ldn_f32(d + i, n), v_ldn_f32(x + i, n), centre, alpha, minus_beta, gamma), n);
         }
     }
 }
 
-/* ---- the walk ---- */
+/* ---- schedule ---- */
 
-/* Sets `group` to `group` + sets of sample n, whose statistics are there. Returns 0, and has written nothing, where some are not
- * plain. */
-static __attribute__((noinline)) int some_small_backward(const backward_walk *w, const nrg_channel_statistics *stat, size_t n,
-                                                         size_t group, size_t sets, size_t block, int first)
+/* Sets of a sample, whose statistics are there. Returns 0, and has written nothing, if some are not plain. */
+static __attribute__((noinline)) int some_small_backward(const backward_pass *w, const nrg_channel_statistics *stat,
+                                                         const backward_groups *groups)
 {
     const nrg_channel_norm_backward_job *job = w->job;
-    const size_t c = group * job->group_channels, rows = job->nhwc ? job->s : 1;
-    const int columns = backward_small_columns(job);
-    const size_t at = (job->nhwc ? c : c * job->s) * sizeof(float), row = n * rows;
+    const size_t c = groups->begin * job->group_channels, rows = job->nhwc ? job->s : 1, row = groups->n * rows,
+                 at = (job->nhwc ? c : c * job->s) * sizeof(float);
     const char *d = job->d_o + row * job->d_o_stride + at, *x = job->x + row * job->x_stride + at;
     char *dx = job->dx + row * job->dx_stride + at;
     backward_small m;
     m.w = w;
     m.stat = stat;
-    m.n = n;
     m.c = c;
-    m.sets = sets;
-    m.channels = sets * job->group_channels;
-    m.block = block;
-    m.first = first;
+    m.sets = groups->end - groups->begin;
+    m.channels = m.sets * job->group_channels;
+    backward_run run = {.d = (const float *)(const void *)d, .x = x, .dx = dx, .f = m.factors, .f_step = 1, .planes = w->planes};
+    run.rows = w->planes ? m.channels : rows;
+    run.width = w->planes ? job->s : m.channels;
+    run.d_stride = w->planes ? job->s * sizeof(float) : job->d_o_stride;
+    run.x_stride = w->planes ? run.d_stride : job->x_stride;
+    run.dx_stride = w->planes ? run.d_stride : job->dx_stride;
+    run.prefetch = !w->planes && job->stream && rows > 1;
+    run.stream_dx = !w->planes && w->stream_dx && (((uintptr_t)dx | job->dx_stride | m.channels * sizeof(float)) & 63) == 0;
     small_statistics(&m);
     small_weights(&m);
-    if (columns) {
-        const backward_columns run = {(const float *)(const void *)d, x, job->d_o_stride, job->x_stride, rows, m.channels,
-                                      job->stream && rows > 1};
+    if (w->planes)
+        sum_small_planes(&m, run.d, (const float *)(const void *)x);
+    else {
+        const backward_columns columns = {run.d, x, run.d_stride, run.x_stride, rows, m.channels, run.prefetch != 0};
         for (size_t k = 0; k < m.channels; k += VN / 2)
             vd_st(m.a + k, vd_zero()), vd_st(m.b + k, vd_zero());
-        add_columns(&run, m.factors + F_CENTRE, m.a, m.b, NRG_F32);
-    } else
-        sum_small_planes(&m, (const float *)(const void *)d, (const float *)(const void *)x);
+        add_columns(&columns, m.factors + F_CENTRE, m.a, m.b, NRG_F32);
+    }
     if (!small_factors(&m))
         return 0;
-    small_parameters(&m);
-    if (!columns) {
-        apply_small_planes(&m, (const float *)(const void *)d, (const float *)(const void *)x, (float *)(void *)dx);
-        return 1;
-    }
-    const backward_column_factors f = {m.factors, 1, 0};
-    const backward_column_run run = {.d = (const float *)(const void *)d,
-                                     .x = x,
-                                     .dx = dx,
-                                     .d_stride = job->d_o_stride,
-                                     .x_stride = job->x_stride,
-                                     .dx_stride = job->dx_stride,
-                                     .rows = rows,
-                                     .width = m.channels,
-                                     .stream_dx = w->stream_dx &&
-                                                  (((uintptr_t)dx | job->dx_stride | m.channels * sizeof(float)) & 63) == 0,
-                                     .prefetch = job->stream && rows > 1};
-    apply_backward_columns(&run, &f, NRG_F32);
+    small_parameters(&m, groups);
+    if (w->planes)
+        apply_small_planes(&m, &run);
+    else
+        apply_backward(&run, NRG_F32);
     return 1;
 }
 
-/* The same, and their statistics first: these are not below the way that serves any, which has its own. */
-static __attribute__((noinline)) int find_small_backward(const backward_walk *w, size_t n, size_t group, size_t sets,
-                                                         size_t block, int first)
+/* The same, and their statistics first: these are not below the general way, which has its own. */
+static __attribute__((noinline)) int find_small_backward(const backward_pass *w, const backward_groups *groups)
 {
     const nrg_channel_norm_backward_job *job = w->job;
-    const size_t set = n * job->groups + group;
+    const size_t set = groups->n * job->groups + groups->begin;
     nrg_channel_statistics own[BACKWARD_SMALL_SETS];
     if (job->given)
-        return some_small_backward(w, job->given + set, n, group, sets, block, first);
-    find_statistics(w, set, sets, own);
-    return some_small_backward(w, own, n, group, sets, block, first);
+        return some_small_backward(w, job->given + set, groups);
+    find_statistics(w, set, groups->end - groups->begin, own);
+    return some_small_backward(w, own, groups);
 }
 
-/* Groups begin to end of sample n. */
-static __attribute__((noinline)) void small_groups(const backward_walk *w, size_t n, size_t begin, size_t end, size_t block,
-                                                   int first)
+static __attribute__((noinline)) void small_groups(const backward_pass *w, const backward_groups *all)
 {
-    const nrg_channel_norm_backward_job *job = w->job;
-    const size_t fit = BACKWARD_COLUMNS / job->group_channels, most = fit < BACKWARD_SMALL_SETS ? fit : BACKWARD_SMALL_SETS;
-    for (size_t group = begin, sets; group < end; group += sets) {
-        sets = end - group < most ? end - group : most;
-        if (find_small_backward(w, n, group, sets, block, first))
+    const size_t most = lesser(BACKWARD_COLUMNS / w->job->group_channels, BACKWARD_SMALL_SETS);
+    backward_groups groups = *all;
+    for (; groups.begin < all->end; groups.begin = groups.end) {
+        groups.end = lesser(all->end, groups.begin + most);
+        if (find_small_backward(w, &groups))
             continue;
-        if (job->nhwc)
-            group_columns(w, n, group, group + sets, block, first);
-        else
-            for (size_t i = 0; i < sets; i++)
-                group_planes(w, n, group + i, block, first);
+        /* planes one group at a time */
+        for (backward_groups some = groups; some.begin < groups.end; some.begin = some.end) {
+            some.end = w->planes ? some.begin + 1 : groups.end;
+            backward_group_sets(w, &some);
+        }
     }
 }
 

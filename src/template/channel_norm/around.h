@@ -8,10 +8,10 @@
  * Seldom, so the dtype is looked up at run time.
  *
  * SPDX-License-Identifier: MIT */
-#ifndef NRG_TEMPLATE_CHANNEL_CHANNEL_AROUND_H
-#define NRG_TEMPLATE_CHANNEL_CHANNEL_AROUND_H
+#ifndef NRG_TEMPLATE_CHANNEL_AROUND_H
+#define NRG_TEMPLATE_CHANNEL_AROUND_H
 
-#include "channel_total.h"
+#include "total.h"
 
 /* A segment's elements, in the order of their set: runs that lie together, the last of which may be cut short. */
 typedef struct channel_runs {
@@ -37,14 +37,12 @@ NRG_INLINE void add_around(vd *u, vd *v, vd x, vd a)
     *v = vd_fma(t, t, *v);
 }
 
-NRG_INLINE double lanes_of(const vd *sums, int count)
+NRG_INLINE double lanes_of(vd sums[2 * AROUND_STEP])
 {
     double lanes[VN / 2], total = 0;
-    for (int i = 0; i < count; i++) {
-        vd_st(lanes, sums[i]);
-        for (int l = 0; l < VN / 2; l++)
-            total += lanes[l];
-    }
+    vd_st(lanes, vd_add(vd_add(sums[0], sums[1]), vd_add(sums[2], sums[3])));
+    for (int l = 0; l < VN / 2; l++)
+        total += lanes[l];
     return total;
 }
 
@@ -78,8 +76,8 @@ static __attribute__((noinline)) void add_part_around(channel_around *sums, cons
         add_around(&u[0], &v[0], vd_low(e[0]), centre);
         add_around(&u[1], &v[1], vd_high(e[0]), centre);
     }
-    const double part = lanes_of(v, 2 * AROUND_STEP);
-    sums->u += lanes_of(u, 2 * AROUND_STEP);
+    const double part = lanes_of(v);
+    sums->u += lanes_of(u);
     sums->v += part;
     sums->exact &= part_is_near(a, part);
 }

@@ -1,10 +1,11 @@
 /* The sums of a set whose elements lie in long runs: planes of positions, or all of a group.
  *
  * SPDX-License-Identifier: MIT */
-#ifndef NRG_TEMPLATE_CHANNEL_CHANNEL_PLANE_SUM_H
-#define NRG_TEMPLATE_CHANNEL_CHANNEL_PLANE_SUM_H
+#ifndef NRG_TEMPLATE_CHANNEL_PLANE_SUM_H
+#define NRG_TEMPLATE_CHANNEL_PLANE_SUM_H
 
-#include "channel_walk.h"
+#include "fast_sum.h"
+#include "pass.h"
 
 enum {
     PLANE_CHUNK = 1024, /* elements of a long plane: sums prefetch half as far */
@@ -14,14 +15,14 @@ enum {
     PLANE_GROUP_CHUNK = VN < 16 ? 1024 : 4096,
     /* Where nothing is summed meanwhile: 32x64x112x112 12.4 to 11.3 ms, AVX2 13.2 to 12.7; 16384 are no faster, and prefetches of
      * 2 or 4 KB ahead neither. */
-    PLANE_ALONE_CHUNK = 4096,
+    PLANE_ALONE_CHUNK = 16384,
     /* With SiLU, whose loop asks for what is summed next: it has the time, and the sums would ask in bursts that wait for each
      * other and for the lines that are streamed. Group norm with SiLU, 1x320x64x64, AVX-512 and AVX2: 603 and 770 us where the
      * sums prefetch, in chunks of 1024; 562 and 685 where SiLU does, in chunks of 4096 516 and 630. */
     PLANE_SILU_CHUNK = 4096
 };
 
-static inline size_t plane_chunk(const channel_walk *w)
+static inline size_t plane_chunk(const channel_pass *w)
 {
     const nrg_channel_norm_job *job = w->job;
     if (job->folded || job->fixed_mean || job->given)
@@ -46,7 +47,7 @@ typedef struct plane_sum {
     channel_total total;
 } plane_sum;
 
-static void start_sum(const channel_walk *w, plane_sum *sum, const char *x, size_t length, size_t stride, size_t runs)
+static void start_sum(const channel_pass *w, plane_sum *sum, const char *x, size_t length, size_t stride, size_t runs)
 {
     sum->x = x;
     sum->length = length;
@@ -56,7 +57,7 @@ static void start_sum(const channel_walk *w, plane_sum *sum, const char *x, size
     sum->segment = w->cut.length;
     sum->across = !w->job->groups && w->cut.length >= length;
     sum->record = NULL;
-    clear_lane_sums(sum->lanes.t, sum->lanes.q, 1);
+    clear_lanes(&sum->lanes);
     memset(&sum->total, 0, sizeof sum->total);
 }
 
@@ -67,32 +68,34 @@ static inline void ask_for_lines(const char *from, size_t bytes)
 }
 
 /* The present segment, whose sums are in the lanes. */
-static __attribute__((noinline)) void end_exactly(const channel_walk *w, plane_sum *sum, const channel_runs *runs)
+static __attribute__((noinline)) void end_exactly(const channel_pass *w, plane_sum *sum, const channel_runs *runs)
 {
     const double count = (double)runs->count;
     double t, q;
-    fold_sums(&sum->lanes, &t, &q, w->job->centred);
+    fold_sums(&sum->lanes, &t, &q);
+    if (!w->job->centred)
+        t = 0;
     if (w->job->centred && segment_needs_centring(count, t, q)) {
         const double a = (double)(float)(t / count);
         const channel_around around = around_runs(runs, a, w->D);
         add_segment_around(&sum->total, sum->record, count, a, around.u, around.v);
     } else
         add_segment(&sum->total, sum->record, count, t, q);
-    clear_lane_sums(sum->lanes.t, sum->lanes.q, 1);
+    clear_lanes(&sum->lanes);
 }
 
 /* The present segment, which floats do not serve, once more in double. */
-static __attribute__((noinline)) void sum_exactly(const channel_walk *w, plane_sum *sum, const channel_runs *runs)
+static __attribute__((noinline)) void sum_exactly(const channel_pass *w, plane_sum *sum, const channel_runs *runs)
 {
     const char *x = runs->x;
     for (size_t left = runs->count, n; left; left -= n, x += runs->stride) {
         n = left < runs->length ? left : runs->length;
-        add_elements(&sum->lanes, x, n, w->job->centred, 0, w->D);
+        add_elements(&sum->lanes, x, n, 0, w->D);
     }
     end_exactly(w, sum, runs);
 }
 
-static __attribute__((noinline)) void end_segment(const channel_walk *w, plane_sum *sum)
+static __attribute__((noinline)) void end_segment(const channel_pass *w, plane_sum *sum)
 {
     const channel_runs runs = {sum->first, sum->across ? sum->length : sum->in_segment, sum->stride, sum->in_segment};
     sum->in_segment = 0;
@@ -113,7 +116,7 @@ static __attribute__((noinline)) void end_segment(const channel_walk *w, plane_s
 }
 
 /* Where the next segment begins. */
-static inline void begin_segment(const channel_walk *w, plane_sum *sum)
+static inline void begin_segment(const channel_pass *w, plane_sum *sum)
 {
     const size_t left = sum->across ? sum->runs * sum->length : sum->length - sum->i,
                  count = left < sum->segment ? left : sum->segment;
@@ -124,7 +127,7 @@ static inline void begin_segment(const channel_walk *w, plane_sum *sum)
 }
 
 /* The next chunk. Returns 0 when there are no more. */
-static int sum_some(const channel_walk *w, plane_sum *sum)
+static int sum_some(const channel_pass *w, plane_sum *sum)
 {
     const nrg_channel_norm_job *job = w->job;
     if (!sum->runs)
@@ -145,7 +148,7 @@ static int sum_some(const channel_walk *w, plane_sum *sum)
     if (sum->fast)
         add_fast(&sum->fast_lanes, sum->x + sum->i * w->size, n, prefetch, w->D);
     else
-        add_elements(&sum->lanes, sum->x + sum->i * w->size, n, job->centred, prefetch, w->D);
+        add_elements(&sum->lanes, sum->x + sum->i * w->size, n, prefetch, w->D);
     sum->i += n;
     sum->in_segment += n;
     if (sum->i == sum->length) {
@@ -159,7 +162,7 @@ static int sum_some(const channel_walk *w, plane_sum *sum)
 }
 
 /* The set that is number `unit` of a share: a channel, or a group of sample n. */
-static void start_set(const channel_walk *w, plane_sum *sum, size_t n, size_t unit)
+static void start_set(const channel_pass *w, plane_sum *sum, size_t n, size_t unit)
 {
     const nrg_channel_norm_job *job = w->job;
     const size_t channels = job->groups ? job->group_channels : 1, at = unit * channels * job->s * w->size;
@@ -170,7 +173,7 @@ static void start_set(const channel_walk *w, plane_sum *sum, size_t n, size_t un
 }
 
 /* The same set again, in integers. */
-static __attribute__((noinline)) void sum_set_again(const channel_walk *w, size_t n, size_t unit, int64_t *record)
+static __attribute__((noinline)) void sum_set_again(const channel_pass *w, size_t n, size_t unit, int64_t *record)
 {
     plane_sum sum;
     start_set(w, &sum, n, unit);
@@ -181,7 +184,7 @@ static __attribute__((noinline)) void sum_set_again(const channel_walk *w, size_
     nrg_sums_carry(record);
 }
 
-static __attribute__((noinline)) nrg_set_sums sums_again(const channel_walk *w, size_t n, size_t unit)
+static __attribute__((noinline)) nrg_set_sums sums_again(const channel_pass *w, size_t n, size_t unit)
 {
     int64_t record[NRG_CHANNEL_NORM_SUMS_WORDS];
     sum_set_again(w, n, unit, record);
@@ -189,7 +192,7 @@ static __attribute__((noinline)) nrg_set_sums sums_again(const channel_walk *w, 
 }
 
 /* What is asked for of a set of planes, from its sums. running: of the set, or NULL. */
-static inline nrg_channel_statistics finish_plane(const channel_walk *w, size_t n, size_t unit, const channel_total *total,
+static inline nrg_channel_statistics finish_plane(const channel_pass *w, size_t n, size_t unit, const channel_total *total,
                                                   nrg_running_sums *running)
 {
     const nrg_set_sums sums = total->state == CHANNEL_OVERFLOWED ? sums_again(w, n, unit) : total_sums(total);
@@ -197,7 +200,7 @@ static inline nrg_channel_statistics finish_plane(const channel_walk *w, size_t 
 }
 
 /* The sums are all that is wanted. */
-static __attribute__((noinline)) void write_sums(const channel_walk *w, size_t n, size_t unit, const channel_total *total)
+static __attribute__((noinline)) void write_sums(const channel_pass *w, size_t n, size_t unit, const channel_total *total)
 {
     int64_t *record = w->job->sums + (w->job->groups ? n * w->job->groups + unit : unit) * NRG_CHANNEL_NORM_SUMS_WORDS;
     if (total->state) {

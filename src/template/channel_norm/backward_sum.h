@@ -3,14 +3,10 @@
  * d is floats: d_o as it is, or what has been staged of it.
  *
  * SPDX-License-Identifier: MIT */
-#ifndef NRG_TEMPLATE_CHANNEL_CHANNEL_BACKWARD_SUM_H
-#define NRG_TEMPLATE_CHANNEL_CHANNEL_BACKWARD_SUM_H
+#ifndef NRG_TEMPLATE_CHANNEL_BACKWARD_SUM_H
+#define NRG_TEMPLATE_CHANNEL_BACKWARD_SUM_H
 
-#include "channel_sum.h"
-
-typedef struct backward_lanes {
-    vd a[EXACT_LANE_VDS], b[EXACT_LANE_VDS];
-} backward_lanes;
+#include "sum.h"
 
 NRG_INLINE void add_gradient(vd *a, vd *b, vd d, vd x, vd centre)
 {
@@ -37,27 +33,27 @@ NRG_INLINE void backward_sum_step(vd *a, vd *b, int G, const float *d, const cha
 }
 
 /* The lanes of G vectors from `lane` on, of whole rounds of all lanes up to `whole`. */
-NRG_INLINE void backward_sum_group(backward_lanes *lanes, int G, size_t lane, size_t whole, const float *d, const char *x,
+NRG_INLINE void backward_sum_group(channel_lanes *lanes, int G, size_t lane, size_t whole, const float *d, const char *x,
                                    vd centre, nrg_dtype D)
 {
     const size_t first = lane / (VN / 2);
     vd a[2 * NORM_STEP], b[2 * NORM_STEP];
     NRG_UNROLL
     for (int j = 0; j < 2 * G; j++) {
-        a[j] = lanes->a[first + (size_t)j];
-        b[j] = lanes->b[first + (size_t)j];
+        a[j] = lanes->t[first + (size_t)j];
+        b[j] = lanes->q[first + (size_t)j];
     }
     for (size_t i = lane; i < whole; i += EXACT_LANES)
         backward_sum_step(a, b, G, d, x, centre, i, (size_t)G * VN, D);
     NRG_UNROLL
     for (int j = 0; j < 2 * G; j++) {
-        lanes->a[first + (size_t)j] = a[j];
-        lanes->b[first + (size_t)j] = b[j];
+        lanes->t[first + (size_t)j] = a[j];
+        lanes->q[first + (size_t)j] = b[j];
     }
 }
 
 /* Adds n elements from the first lane on. */
-NRG_INLINE void add_gradients_of(backward_lanes *lanes, const float *d, const char *x, float mean, size_t n, nrg_dtype D)
+NRG_INLINE void add_gradients_of(channel_lanes *lanes, const float *d, const char *x, float mean, size_t n, nrg_dtype D)
 {
     enum { G = (int)V_SUM2 < (int)EXACT_VECTORS ? (int)V_SUM2 : (int)EXACT_VECTORS };
     const vd centre = vd_set1((double)mean);
@@ -68,20 +64,11 @@ NRG_INLINE void add_gradients_of(backward_lanes *lanes, const float *d, const ch
         for (size_t lane = 0; lane < EXACT_LANES; lane += (size_t)G * VN)
             backward_sum_group(lanes, G, lane, whole, d + begin, at, centre, D);
         for (size_t i = whole, lane = 0; i < count; i += VN, lane += 2)
-            backward_sum_step(lanes->a + lane, lanes->b + lane, 1, d + begin, at, centre, i, lanes_at(i, count), D);
+            backward_sum_step(lanes->t + lane, lanes->q + lane, 1, d + begin, at, centre, i, lanes_at(i, count), D);
     }
 }
 
-NRG_BY_DTYPE(add_gradients, (lanes, d, x, mean, n), backward_lanes *lanes, const float *d, const char *x, float mean, size_t n)
-
-static inline void clear_gradients(backward_lanes *lanes) { clear_lane_sums(lanes->a, lanes->b, 1); }
-
-static inline void fold_gradients(const backward_lanes *lanes, double *a, double *b)
-{
-    const vd8 folded_a = fold_exact(lanes->a), folded_b = fold_exact(lanes->b);
-    *a = vd8_sum(&folded_a);
-    *b = vd8_sum(&folded_b);
-}
+NRG_BY_DTYPE(add_gradients, (lanes, d, x, mean, n), channel_lanes *lanes, const float *d, const char *x, float mean, size_t n)
 
 /* ---- columns ---- */
 

@@ -2,8 +2,8 @@
  * where those are wanted or two doubles do not suffice. docs/ops/channel_norm.md, "Statistics", 3 and 4.
  *
  * SPDX-License-Identifier: MIT */
-#ifndef NRG_TEMPLATE_CHANNEL_CHANNEL_TOTAL_H
-#define NRG_TEMPLATE_CHANNEL_CHANNEL_TOTAL_H
+#ifndef NRG_TEMPLATE_CHANNEL_TOTAL_H
+#define NRG_TEMPLATE_CHANNEL_TOTAL_H
 
 #include "../../exact/channel_sums.h"
 #include "../step.h"

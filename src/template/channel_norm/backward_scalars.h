@@ -1,8 +1,8 @@
 /* What the backward passes of channel normalization make of a set's sums; docs/ops/channel_norm.md, "Backward".
  *
  * SPDX-License-Identifier: MIT */
-#ifndef NRG_TEMPLATE_CHANNEL_CHANNEL_BACKWARD_H
-#define NRG_TEMPLATE_CHANNEL_CHANNEL_BACKWARD_H
+#ifndef NRG_TEMPLATE_CHANNEL_BACKWARD_SCALARS_H
+#define NRG_TEMPLATE_CHANNEL_BACKWARD_SCALARS_H
 
 #include "../../exact/channel_sums.h"
 #include "../../job/channel_norm.h"
