@@ -1,5 +1,5 @@
 /* Planes that are too long for a chunk, whose statistics are known and whose output goes past the cache, are streamed four at a
- * time (channel_planes.h): planes in fours and what is left of them, of one dtype and of another, from where lines begin and from
+ * time (planes.h): planes in fours and what is left of them, of one dtype and of another, from where lines begin and from
  * elsewhere, in one share and in several.
  *
  * SPDX-License-Identifier: MIT */
