@@ -56,17 +56,16 @@ NRG_INLINE void rope_halves_far(const rope_heads *h, const float *cosines, const
         }
 }
 
-/* Cosines and sines of pairs p to p + n of a token, as the loops want them: with interleaved pairs each twice, sines with the
- * signs
- * -, +, -, +. sign: -1 backward. Whole vectors: what is past n is 0. */
-NRG_INLINE void rope_set_up(float *cosines, float *sines, const float *table, size_t pairs, size_t p, size_t n, int interleaved,
-                            float sign)
+/* Cosines and sines of pairs p to p + n of a token, as the loops take them: with interleaved pairs each twice, sines with the
+ * signs -, +, -, +. Whole vectors: what is past n is 0. */
+NRG_INLINE void rope_set_up(float *cosines, float *sines, const float *table, const rope_heads *h, size_t p, size_t n,
+                            int interleaved)
 {
     static const float alternate[16] = {-1, 1, -1, 1, -1, 1, -1, 1, -1, 1, -1, 1, -1, 1, -1, 1};
-    const vf signs = interleaved ? v_mul(v_ld_f32(alternate), v_set1(sign)) : v_set1(sign);
+    const vf signs = interleaved ? v_mul(v_ld_f32(alternate), v_set1(h->sign)) : v_set1(h->sign);
     for (size_t i = 0; i < n; i += VN) {
         const size_t lanes = lanes_at(i, n);
-        vf c = load_lanes(table + p + i, lanes), s = load_lanes(table + pairs + p + i, lanes);
+        vf c = load_lanes(table + p + i, lanes), s = load_lanes(table + h->pairs + p + i, lanes);
         if (interleaved) {
             v_st_f32(cosines + 2 * i, v_twice_low(c));
             v_st_f32(cosines + 2 * i + VN, v_twice_high(c));
@@ -145,22 +144,23 @@ NRG_INLINE void rope_halves_kept(const rope_heads *h, const float *cosines, floa
     }
 }
 
-NRG_INLINE void rope_token_far(const rope_heads *h, const float *table, int interleaved, float sign, int stream, nrg_dtype D)
+NRG_INLINE void rope_token_far(const rope_heads *h, const float *table, int interleaved, nrg_dtype D)
 {
     float cosines[ROPE_BLOCK + 2 * VN], sines[ROPE_BLOCK + 2 * VN];
     const size_t most = interleaved ? ROPE_BLOCK / 2 : ROPE_BLOCK;
     for (size_t p = 0; p < h->pairs; p += most) {
         const size_t n = h->pairs - p < most ? h->pairs - p : most;
-        rope_set_up(cosines, sines, table, h->pairs, p, n, interleaved, sign);
+        rope_set_up(cosines, sines, table, h, p, n, interleaved);
         if (interleaved)
-            rope_interleaved_far(h, cosines, sines, 2 * p, 2 * (p + n), stream, D);
+            rope_interleaved_far(h, cosines, sines, 2 * p, 2 * (p + n), h->stream, D);
         else
-            rope_halves_far(h, cosines, sines, p, p + n, stream, D);
+            rope_halves_far(h, cosines, sines, p, p + n, h->stream, D);
     }
 }
 
-NRG_INLINE void rope_token_kept(const rope_heads *h, const float *table, int interleaved, float sign, nrg_dtype D)
+NRG_INLINE void rope_token_kept(const rope_heads *h, const float *table, int interleaved, nrg_dtype D)
 {
+    const float sign = h->sign;
     size_t i = 0;
     if (interleaved) {
         const size_t step = (size_t)V_ROPE * VN, end = 2 * h->pairs;
@@ -175,6 +175,20 @@ NRG_INLINE void rope_token_kept(const rope_heads *h, const float *table, int int
         rope_halves_kept(h, table, sign, V_ROPE / 2, i, step, D);
     for (; i < end; i += VN)
         rope_halves_kept(h, table, sign, 1, i, lanes_at(i, end), D);
+}
+
+NRG_INLINE void rope_token(const rope_heads *h, const float *table, int interleaved, nrg_dtype D)
+{
+    if (h->far)
+        rope_token_far(h, table, interleaved, D);
+    else
+        rope_token_kept(h, table, interleaved, D);
+}
+
+/* What rope_bf16.h leaves. */
+static __attribute__((noinline)) void rope_token_bf16_rest(const rope_heads *h, const float *table, int interleaved)
+{
+    rope_token(h, table, interleaved, NRG_BF16);
 }
 
 /* Vectors, the last over the one before it: a call of memcpy takes as long as a head of 128. */
@@ -213,7 +227,6 @@ NRG_INLINE void rope(const nrg_rope_job *job, nrg_dtype D)
     /* streamed lines are written whole and at once: no element left to another loop, and vectors that begin where lines do */
     const int stream = j.stream && !in_place && rotated == j.dim && rotated % (V_ROPE * VN) == 0 &&
                        (((uintptr_t)j.o | j.o_token_stride | j.o_head_stride) & 63) == 0;
-    const float sign = j.backward ? -1.0f : 1.0f;
     for (size_t n = j.begin; n < j.end;) {
         const size_t token = n < j.heads ? 0 : n / j.heads, head = n - token * j.heads;
         const size_t count = j.heads - head < j.end - n ? j.heads - head : j.end - n;
@@ -226,18 +239,21 @@ NRG_INLINE void rope(const nrg_rope_job *job, nrg_dtype D)
             .o_stride = j.o_head_stride,
             .count = count,
             .pairs = j.pairs,
+            .sign = j.backward ? -1.0f : 1.0f,
+            .far = far || stream,
+            .stream = stream,
         };
         if (rotated != j.dim && !in_place)
             rope_copy(&h, j.offset, j.dim, size);
         rope_heads turning = h;
         turning.x += first;
         turning.o += first;
-        if (D == NRG_BF16 && rope_bf16_serves(j.pairs, j.interleaved))
-            rope_token_bf16(&turning, table, j.interleaved, sign, far || stream, stream);
-        else if (far || stream)
-            rope_token_far(&turning, table, j.interleaved, sign, stream, D);
+        if (D != NRG_BF16)
+            rope_token(&turning, table, j.interleaved, D);
+        else if (rope_bf16_serves(j.pairs, j.interleaved))
+            rope_token_bf16(&turning, table, j.interleaved);
         else
-            rope_token_kept(&turning, table, j.interleaved, sign, D);
+            rope_token_bf16_rest(&turning, table, j.interleaved);
         n += count;
     }
     if (stream)

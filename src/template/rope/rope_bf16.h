@@ -82,35 +82,33 @@ NRG_INLINE void rope_bf16_halves(const char *x, char *o, size_t second, const ro
 }
 
 /* G vectors of cosines from pair p on. */
-NRG_INLINE void rope_bf16_turn(const char *x, char *o, size_t pairs, size_t p, const rope_turns *t, int G, int interleaved,
-                               int far, int stream)
+NRG_INLINE void rope_bf16_turn(const char *x, char *o, const rope_heads *h, size_t p, const rope_turns *t, int G, int interleaved)
 {
-    const size_t at = bytes_of(interleaved ? 2 * p : p, NRG_BF16, 0), second = bytes_of(pairs, NRG_BF16, 0);
-    if (far) {
+    const size_t at = bytes_of(interleaved ? 2 * p : p, NRG_BF16, 0), second = bytes_of(h->pairs, NRG_BF16, 0);
+    if (h->far) {
         rope_prefetch(x + at, 0, (size_t)(interleaved ? 2 * G : G) * VN, NRG_BF16);
         if (!interleaved)
             rope_prefetch(x + at + second, 0, (size_t)G * VN, NRG_BF16);
     }
     if (interleaved)
-        rope_bf16_interleaved(x + at, o + at, t, G, stream);
+        rope_bf16_interleaved(x + at, o + at, t, G, h->stream);
     else
-        rope_bf16_halves(x + at, o + at, second, t, G, stream);
+        rope_bf16_halves(x + at, o + at, second, t, G, h->stream);
 }
 
 /* All heads, for G vectors of cosines. */
-NRG_INLINE void rope_bf16_kept(const rope_heads *h, const float *cosines, const float *sines, size_t p, int G, int interleaved,
-                               int far, int stream)
+NRG_INLINE void rope_bf16_kept(const rope_heads *h, const float *cosines, const float *sines, size_t p, int G, int interleaved)
 {
     const rope_turns t = rope_load_turns(cosines + p, sines + p, G);
     const char *x = h->x;
     char *o = h->o;
-    const size_t x_stride = h->x_stride, o_stride = h->o_stride, pairs = h->pairs;
+    const size_t x_stride = h->x_stride, o_stride = h->o_stride;
     for (size_t left = h->count; left; left--, x += x_stride, o += o_stride)
-        rope_bf16_turn(x, o, pairs, p, &t, G, interleaved, far, stream);
+        rope_bf16_turn(x, o, h, p, &t, G, interleaved);
 }
 
 /* Head by head, with cosines and sines from L1. */
-NRG_INLINE void rope_bf16_far(const rope_heads *h, const float *cosines, const float *sines, int interleaved, int stream)
+NRG_INLINE void rope_bf16_far(const rope_heads *h, const float *cosines, const float *sines, int interleaved)
 {
     const int G = interleaved ? 1 : 2;
     const char *x = h->x;
@@ -119,7 +117,7 @@ NRG_INLINE void rope_bf16_far(const rope_heads *h, const float *cosines, const f
     for (size_t left = h->count; left; left--, x += x_stride, o += o_stride)
         for (size_t p = 0; p < pairs; p += (size_t)G * VN) {
             const rope_turns t = rope_load_turns(cosines + p, sines + p, G);
-            rope_bf16_turn(x, o, pairs, p, &t, G, interleaved, 1, stream);
+            rope_bf16_turn(x, o, h, p, &t, G, interleaved);
         }
 }
 
@@ -149,33 +147,35 @@ NRG_INLINE void rope_bf16_set_up(float *cosines, float *sines, const float *tabl
     }
 }
 
-NRG_INLINE void rope_token_bf16_as(const rope_heads *h, const float *table, int interleaved, float sign, int far, int stream)
+NRG_INLINE void rope_token_bf16_as(const rope_heads *h, const float *table, int interleaved)
 {
     float cosines[ROPE_BLOCK], sines[ROPE_BLOCK];
     const size_t kept = (size_t)ROPE_KEPT * VN;
     const int least = interleaved ? 1 : 2;
-    rope_bf16_set_up(cosines, sines, table, h->pairs, interleaved, sign);
-    if (far && h->pairs == kept) {
-        rope_bf16_kept(h, cosines, sines, 0, ROPE_KEPT, interleaved, 1, stream);
+    rope_bf16_set_up(cosines, sines, table, h->pairs, interleaved, h->sign);
+    if (h->far && h->pairs == kept) {
+        rope_bf16_kept(h, cosines, sines, 0, ROPE_KEPT, interleaved);
         return;
     }
-    if (far) {
-        rope_bf16_far(h, cosines, sines, interleaved, stream);
+    if (h->far) {
+        rope_bf16_far(h, cosines, sines, interleaved);
         return;
     }
+    rope_heads near = *h; /* constants: a token in L1 takes up to 1.04 times as long with tests in its loops */
+    near.far = near.stream = 0;
     size_t p = 0;
     for (; p + kept <= h->pairs; p += kept)
-        rope_bf16_kept(h, cosines, sines, p, ROPE_KEPT, interleaved, 0, 0);
+        rope_bf16_kept(&near, cosines, sines, p, ROPE_KEPT, interleaved);
     for (; p < h->pairs; p += (size_t)least * VN)
-        rope_bf16_kept(h, cosines, sines, p, least, interleaved, 0, 0);
+        rope_bf16_kept(&near, cosines, sines, p, least, interleaved);
 }
 
-NRG_INLINE void rope_token_bf16(const rope_heads *h, const float *table, int interleaved, float sign, int far, int stream)
+NRG_INLINE void rope_token_bf16(const rope_heads *h, const float *table, int interleaved)
 {
     if (interleaved)
-        rope_token_bf16_as(h, table, 1, sign, far, stream);
+        rope_token_bf16_as(h, table, 1);
     else
-        rope_token_bf16_as(h, table, 0, sign, far, stream);
+        rope_token_bf16_as(h, table, 0);
 }
 
 #endif

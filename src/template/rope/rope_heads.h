@@ -13,6 +13,8 @@ typedef struct rope_heads {
     char *o;
     size_t x_stride, o_stride, count;
     size_t pairs;
+    float sign;      /* -1 backward */
+    int far, stream; /* far: x is prefetched */
 } rope_heads;
 
 /* Elements of a block: its cosines and sines lie side by side in L1, and all heads of a token go by. */
