@@ -5,6 +5,7 @@
 #ifndef NRG_TEMPLATE_RECURRENT_RECURRENT_BACKWARD_H
 #define NRG_TEMPLATE_RECURRENT_RECURRENT_BACKWARD_H
 
+#include "../store_sums.h"
 #include "recurrent.h"
 
 enum {
@@ -42,12 +43,13 @@ NRG_INLINE void add_rows(double *sums, const char *w, size_t w_stride, size_t be
     }
 }
 
-/* The same of any rows and columns: those that are left over. */
-static void add_any_rows(double *sums, const char *w, size_t w_stride, size_t rows, size_t begin, size_t n, const float *g,
-                         nrg_dtype T)
+/* The same of rows `first` and on, and any columns: those that are left over. */
+static void add_any_rows(double *sums, const nrg_recurrent_backward_job *job, size_t first, size_t begin, size_t n,
+                         const float *g, nrg_dtype T)
 {
     double wide[COLUMN_BLOCK];
-    for (size_t r = 0; r < rows; r++, w += w_stride) {
+    const char *w = job->w + first * job->w_stride;
+    for (size_t r = first; r < job->dim; r++, w += job->w_stride) {
         const vd factor = vd_set1((double)g[r]);
         for (size_t at = 0, some; at < n; at += some) {
             some = n - at < COLUMN_BLOCK ? n - at : COLUMN_BLOCK;
@@ -78,7 +80,7 @@ static __attribute__((noinline)) void add_columns(double *sums, const nrg_recurr
         add_row_groups(sums, job, rows, begin, n, g, NRG_F16);
     else
         add_row_groups(sums, job, rows, begin, n, g, NRG_BF16);
-    add_any_rows(sums, job->w + rows * job->w_stride, job->w_stride, job->dim - rows, begin, n, g + rows, T);
+    add_any_rows(sums, job, rows, begin, n, g, T);
 }
 
 /* Columns begin to begin + n of Wᵀ g, and anything up to a whole vector; g NULL: 0. */
@@ -99,7 +101,7 @@ static void transposed(double *sums, const nrg_recurrent_backward_job *job, size
         add_columns(last, job, end - VN, VN, g, T);
         memcpy(sums + whole, last + VN - (n - whole), (n - whole) * sizeof *sums);
     } else {
-        add_any_rows(sums, job->w, job->w_stride, job->dim, begin, n, g, T);
+        add_any_rows(sums, job, 0, begin, n, g, T);
     }
 }
 
@@ -240,21 +242,6 @@ static __attribute__((noinline)) void add_outer(double (*tile)[OUTER_COLUMNS], c
     NRG_UNROLL
     for (int i = 0; i < OUTER_ROWS * V; i++)
         vd_st(&tile[i / V][i % V * (VN / 2)], sum[i]);
-}
-
-/* n sums, rounded, or added to what is there. */
-NRG_INLINE void store_sums(float *to, const double *sums, size_t n, int accumulate)
-{
-    for (size_t i = 0; i < n; i += VN) {
-        const size_t some = lanes_at(i, n);
-        vd low = vd_ld(sums + i), high = vd_ld(sums + i + VN / 2);
-        if (accumulate) {
-            const vf old = load_lanes(to + i, some);
-            low = vd_add(vd_low(old), low);
-            high = vd_add(vd_high(old), high);
-        }
-        store_lanes(to + i, v_from_vd(low, high), some);
-    }
 }
 
 /* Rows of dW, as many as tiles have at most. */

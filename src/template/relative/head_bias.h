@@ -59,6 +59,8 @@ static __attribute__((noinline)) void head_bias_pair(const nrg_head_bias_job *jo
 NRG_PATH_KERNELS(head_bias_pair, head_bias, head_bias_pair)
 
 #ifndef NRG_NO_BACKWARD
+#include "../store_sums.h"
+
 /* ---- backward ---- */
 
 /* Rows that are taken together, at the first column of a strip, and the sums of the strip. An input that is not there is a row of
@@ -219,19 +221,11 @@ BIAS_SUM_ROWS(f16, NRG_F16)
 BIAS_SUM_ROWS(bf16, NRG_BF16)
 #undef BIAS_SUM_ROWS
 
-/* sums of n columns to out; NULL: not asked for. */
+/* out: NULL if it is not asked for. */
 static __attribute__((noinline)) void bias_store(float *out, const double *sums, size_t n, int accumulate)
 {
-    for (size_t i = 0; out && i < n; i += VN) {
-        const size_t lanes = lanes_at(i, n);
-        vd low = vd_ld(sums + i), high = vd_ld(sums + i + VN / 2);
-        if (accumulate) {
-            const vf before = v_ldn_f32(out + i, lanes);
-            low = vd_add(vd_low(before), low);
-            high = vd_add(vd_high(before), high);
-        }
-        v_stn_f32(out + i, v_from_vd(low, high), lanes);
-    }
+    if (out)
+        store_sums(out, sums, n, accumulate);
 }
 
 NRG_INLINE size_t bias_at(nrg_head_strides s, size_t batch, size_t head, size_t row)

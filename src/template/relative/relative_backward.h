@@ -5,6 +5,7 @@
 #ifndef NRG_TEMPLATE_RELATIVE_RELATIVE_BACKWARD_H
 #define NRG_TEMPLATE_RELATIVE_RELATIVE_BACKWARD_H
 
+#include "../store_sums.h"
 #include "relative.h"
 
 enum { GRADIENT_ROWS = 32, GRADIENT_SLOTS = NRG_RELATIVE_SLOTS };
@@ -137,20 +138,6 @@ NRG_INLINE void backward_head(const backward_piece *p, size_t batch, size_t head
     }
 }
 
-REL_NOINLINE void backward_store(float *out, const double *sums, size_t n, int accumulate)
-{
-    for (size_t i = 0; i < n; i += VN) {
-        const size_t lanes = lanes_at(i, n);
-        vd low = vd_ld(sums + i), high = vd_ld(sums + i + VN / 2);
-        if (accumulate) {
-            const vf before = v_ldn_f32(out + i, lanes);
-            low = vd_add(vd_low(before), low);
-            high = vd_add(vd_high(before), high);
-        }
-        v_stn_f32(out + i, v_from_vd(low, high), lanes);
-    }
-}
-
 REL_NOINLINE void relative_backward(const nrg_relative_job *job, nrg_dtype D)
 {
     double sums[GRADIENT_SLOTS * REL_COLUMNS];
@@ -174,7 +161,7 @@ REL_NOINLINE void relative_backward(const nrg_relative_job *job, nrg_dtype D)
                 backward_head(&p, batch, head, D);
         for (size_t s = slot; s < p.slot_end; s++) {
             char *out = (char *)job->d_table + table * per_head - s * job->d_table_stride;
-            backward_store((float *)(void *)out + column, sums + (s - slot) * REL_COLUMNS, p.columns, job->accumulate);
+            store_sums((float *)(void *)out + column, sums + (s - slot) * REL_COLUMNS, p.columns, job->accumulate);
         }
     }
 }
