@@ -122,18 +122,27 @@ NRG_INLINE void apply_row(const channel_run *run, const channel_row *row, size_t
         apply_step(run, row, k, 1, lanes_at(k, width), P);
 }
 
-/* CHANNEL_TURNS planes side by side: full steps of full lines. Not unrolled, the hardware does not find the four planes. */
-NRG_INLINE void apply_side_by_side(const channel_run *run, size_t first, apply_policy P)
+/* CHANNEL_TURNS planes side by side, a line of each in turn, all streamed. Not unrolled, the hardware does not find the four
+ * planes. */
+NRG_INLINE void apply_side_by_side(const channel_run *at, size_t first, apply_policy P)
 {
-    const size_t step = (size_t)V_APPLY * VN;
+    enum { LINE = 64 / VN }; /* bytes of an element in a vector that is a line */
+    const int G = (int)lesser(V_APPLY, LINE / bytes_of(1, P.dtype, 0));
+    const size_t step = (size_t)G * VN;
+    channel_run run = *at;
     channel_row rows[CHANNEL_TURNS];
+    run.stream = 1;
+    if (run.finish == CHANNEL_TO_STAGE)
+        __builtin_unreachable();
     NRG_UNROLL
-    for (size_t i = 0; i < CHANNEL_TURNS; i++)
-        rows[i] = row_of(run, first + i, P);
-    for (size_t k = 0; k < run->width; k += step) {
+    for (size_t i = 0; i < CHANNEL_TURNS; i++) {
+        rows[i] = row_of(&run, first + i, P);
+        rows[i].o = __builtin_assume_aligned(rows[i].o, 64);
+    }
+    for (size_t k = 0; k < run.width; k += step) {
         NRG_UNROLL
         for (size_t i = 0; i < CHANNEL_TURNS; i++)
-            apply_step(run, &rows[i], k, V_APPLY, step, P);
+            apply_step(&run, &rows[i], k, G, step, P);
     }
 }
 
@@ -242,5 +251,34 @@ void apply_run(const channel_run *run, nrg_dtype D)
     else
         apply_columns_fast(run, D);
 }
+
+/* ---- floats to elements ---- */
+
+NRG_INLINE void store_floats_of(const float *stage, char *o, size_t n, int stream, nrg_dtype D)
+{
+    const size_t step = (size_t)V_APPLY * VN;
+    vf v[V_APPLY];
+    size_t i = 0;
+    if (stream)
+        for (const size_t line = before_line(o, n, D); i < line;) {
+            const size_t lanes = lanes_at(i, line);
+            load_step(v, 1, (const char *)stage, i, lanes, NRG_F32);
+            store_step(v, 1, o, i, lanes, D, 0);
+            i += lanes;
+        }
+    for (; i + step <= n; i += step) {
+        load_step(v, V_APPLY, (const char *)stage, i, step, NRG_F32);
+        store_step(v, V_APPLY, o, i, step, D, stream);
+    }
+    for (; i < n; i += VN) {
+        const size_t lanes = lanes_at(i, n);
+        load_step(v, 1, (const char *)stage, i, lanes, NRG_F32);
+        store_step(v, 1, o, i, lanes, D, 0);
+    }
+}
+
+NRG_BY_DTYPE(store_floats, (stage, o, n, stream), const float *stage, char *o, size_t n, int stream)
+
+void store_stage(const float *stage, char *o, size_t n, int stream, nrg_dtype D) { store_floats(stage, o, n, stream, D); }
 
 #endif

@@ -1,4 +1,4 @@
-/* Apply, backward: the factors of a gradient, and from do1 and x to dx and dy. docs/ops/channel_norm.md, "Backward", step 4.
+/* Apply, backward: the factors of a gradient, and from do1 and x to dx. docs/ops/channel_norm.md, "Backward", step 4.
  *
  * SPDX-License-Identifier: MIT */
 #ifndef NRG_TEMPLATE_CHANNEL_BACKWARD_APPLY_H
@@ -74,12 +74,12 @@ static __attribute__((noinline)) int fill_gradient(const backward_pass *w, const
 typedef struct backward_run {
     const float *d;
     const char *x;
-    char *dx, *dy;                                   /* NULL if not asked for */
-    size_t d_stride, x_stride, dx_stride, dy_stride; /* bytes */
+    char *dx;
+    size_t d_stride, x_stride, dx_stride; /* bytes */
     size_t rows, width;
     const float *f; /* planes: of each row, or of all if f_step is 0; otherwise of each column */
     size_t f_step;
-    int planes, frozen, stream_dx, stream_dy;
+    int planes, frozen, stream_dx;
     size_t prefetch; /* rows ahead; 0: none */
 } backward_run;
 
@@ -120,16 +120,12 @@ NRG_INLINE void backward_step(const backward_run *run, size_t row, const gradien
         prefetch_step_ahead(x_row + bytes_of(k, D, 0), G, bytes_of(1, D, 0), run->prefetch * run->x_stride);
     }
     load_step(d, G, d_row, k, n, NRG_F32);
-    if (run->dx) {
-        if (run->frozen) /* x is not looked at, which compilers do not see */
-            memcpy(x, d, (size_t)G * sizeof *x);
-        else
-            load_step(x, G, x_row, k, n, D);
-        gradient_step(x, d, G, run, of, k, n);
-        store_step(x, G, run->dx + row * run->dx_stride, k, n, D, run->stream_dx);
-    }
-    if (run->dy)
-        store_step(d, G, run->dy + row * run->dy_stride, k, n, D, run->stream_dy);
+    if (run->frozen) /* x is not looked at, which compilers do not see */
+        memcpy(x, d, (size_t)G * sizeof *x);
+    else
+        load_step(x, G, x_row, k, n, D);
+    gradient_step(x, d, G, run, of, k, n);
+    store_step(x, G, run->dx + row * run->dx_stride, k, n, D, run->stream_dx);
 }
 
 NRG_INLINE void backward_row(const backward_run *run, size_t row, const gradient_row *of, nrg_dtype D)
@@ -142,7 +138,7 @@ NRG_INLINE void backward_row(const backward_run *run, size_t row, const gradient
         backward_step(run, row, of, k, 2, 2 * VN, D);
         k += 2 * VN;
     }
-    for (; of && vector_is_whole(k, width, run->stream_dx | run->stream_dy, D); k += VN)
+    for (; of && vector_is_whole(k, width, run->stream_dx, D); k += VN)
         backward_step(run, row, of, k, 1, VN, D);
     for (; k < width; k += VN)
         backward_step(run, row, of, k, 1, lanes_at(k, width), D);
@@ -219,17 +215,13 @@ static __attribute__((noinline)) void apply_backward_fallback(const backward_pas
             for (size_t k = 0; k < width; k += VN) {
                 const size_t n = lanes_at(k, width), i = first + k;
                 vf d = load_part((const char *)run->d + row * run->d_stride, i, n, NRG_F32), x = v_zero();
-                if (run->dx) {
-                    if (!run->frozen)
-                        x = load_part(run->x + row * run->x_stride, i, n, w->D);
-                    const vf in_double = v_from_vd(gradient_in_double(&c, k, vd_low(d), vd_low(x), run->frozen),
-                                                   gradient_in_double(&c, k + VN / 2, vd_high(d), vd_high(x), run->frozen));
-                    gradient_step(&x, &d, 1, run, run->planes ? &of : NULL, i, n);
-                    x = v_select(v_lt(v_zero(), v_ld_f32(c.plain + k)), x, in_double);
-                    store_step(&x, 1, run->dx + row * run->dx_stride, i, n, w->D, 0);
-                }
-                if (run->dy)
-                    store_step(&d, 1, run->dy + row * run->dy_stride, i, n, w->D, 0);
+                if (!run->frozen)
+                    x = load_part(run->x + row * run->x_stride, i, n, w->D);
+                const vf in_double = v_from_vd(gradient_in_double(&c, k, vd_low(d), vd_low(x), run->frozen),
+                                               gradient_in_double(&c, k + VN / 2, vd_high(d), vd_high(x), run->frozen));
+                gradient_step(&x, &d, 1, run, run->planes ? &of : NULL, i, n);
+                x = v_select(v_lt(v_zero(), v_ld_f32(c.plain + k)), x, in_double);
+                store_step(&x, 1, run->dx + row * run->dx_stride, i, n, w->D, 0);
             }
     }
 }

@@ -22,15 +22,6 @@ static inline backward_piece column_piece(const backward_rows *at, size_t row, s
 
 /* ---- sums ---- */
 
-/* Elements of a plane whose do1 is computed together: all, or chunks of nearly the same size that end with full lanes. */
-static inline size_t plane_chunk_of(size_t width, size_t most)
-{
-    if (width <= most)
-        return width;
-    const size_t chunks = (width + most - 1) / most;
-    return lesser(most, (width / chunks / EXACT_LANES + 1) * EXACT_LANES);
-}
-
 /* Planes of a channel whose do1 is computed together: few are not worth it, since all but the first do not start at a line. */
 static inline size_t planes_at_once(size_t width, size_t most) { return most / width < 4 ? 1 : most / width; }
 
@@ -39,7 +30,7 @@ static __attribute__((noinline)) void sum_channel(const backward_pass *w, const 
                                                   size_t end, double sums[2])
 {
     const nrg_channel_norm_backward_job *job = w->job;
-    const size_t most = do1_at_once(w, at->f.plain, 0), chunk = plane_chunk_of(end - begin, most);
+    const size_t most = do1_at_once(w, at->f.plain, 0), chunk = lesser(end - begin, most);
     const float centre = at->centre[channel];
     channel_lanes lanes;
     do1_stage room;
@@ -212,6 +203,19 @@ static __attribute__((noinline)) void finish_again(const backward_pass *w, const
 
 /* ---- elements ---- */
 
+/* dy is do1. d: as apply_piece has it. In a loop apart from dx, which is written later, since it may be d_o. */
+static __attribute__((noinline)) void store_dy(const backward_pass *w, const backward_piece *piece, const float *d,
+                                               size_t d_stride)
+{
+    const nrg_channel_norm_backward_job *job = w->job;
+    const size_t stride = w->planes && job->groups ? piece->width * w->size : job->dy_stride;
+    char *dy = job->dy + piece->row * job->dy_stride + piece->k * w->size;
+    const int lines = (((uintptr_t)dy | stride | piece->width * w->size) & 63) == 0;
+    for (size_t i = 0; i < piece->rows; i++)
+        store_stage((const float *)(const void *)((const char *)d + i * d_stride), dy + i * stride, piece->width,
+                    w->stream_dy && (w->planes || lines), w->D);
+}
+
 static __attribute__((noinline)) void apply_piece(const backward_pass *w, const backward_piece *piece, const float *f, int plain)
 {
     const nrg_channel_norm_backward_job *job = w->job;
@@ -219,25 +223,26 @@ static __attribute__((noinline)) void apply_piece(const backward_pass *w, const 
     do1_stage room;
     backward_run run = {.x = job->x + piece->row * job->x_stride + first,
                         .dx = job->dx ? job->dx + piece->row * job->dx_stride + first : NULL,
-                        .dy = job->dy ? job->dy + piece->row * job->dy_stride + first : NULL,
                         .x_stride = job->x_stride,
                         .dx_stride = job->dx_stride,
-                        .dy_stride = job->dy_stride,
                         .rows = piece->rows,
                         .width = piece->width,
                         .f = f,
                         .planes = w->planes,
                         .frozen = job->fixed_mean != NULL,
                         .prefetch = job->stream && !w->planes ? BACKWARD_PREFETCH : 0};
-    /* pieces of rows in full lines: of a line that is written in part, the rest would be read first */
     run.d = make_do1(w, &room, piece, 1, &run.d_stride);
     if (w->planes && job->groups) { /* planes of adjacent channels; of batch norm, one channel of some samples */
         run.f_step = 1;
-        run.x_stride = run.d_stride = run.dx_stride = run.dy_stride = bytes;
+        run.x_stride = run.d_stride = run.dx_stride = bytes;
     }
+    if (job->dy && job->dy != w->kept)
+        store_dy(w, piece, run.d, run.d_stride);
+    if (!run.dx)
+        return;
+    /* pieces of rows in full lines: of a line that is written in part, the rest would be read first */
     const size_t end = w->planes ? 0 : bytes, rest = w->planes ? 15 : 63; /* one row has no stride */
     run.stream_dx = w->stream_dx && (((uintptr_t)run.dx | (w->planes && run.rows == 1 ? 0 : run.dx_stride) | end) & rest) == 0;
-    run.stream_dy = w->stream_dy && (((uintptr_t)run.dy | (w->planes && run.rows == 1 ? 0 : run.dy_stride) | end) & rest) == 0;
     if (plain)
         apply_backward(&run, w->D);
     else {
@@ -268,7 +273,7 @@ static __attribute__((noinline)) void apply_gradient_block(const backward_pass *
         return;
     }
     /* planes of adjacent channels, if do1 is in memory, or of samples; or chunks of a plane */
-    const size_t chunk = plane_chunk_of(s, most), some = most == SIZE_MAX && plain && w->job->groups ? channels : 1,
+    const size_t chunk = lesser(s, most), some = most == SIZE_MAX && plain && w->job->groups ? channels : 1,
                  samples = plain && !w->job->groups ? planes_at_once(s, most) : 1;
     for (size_t row = at->begin, rows; row < at->end; row += rows) {
         rows = lesser(at->end - row, samples);

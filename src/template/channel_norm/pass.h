@@ -80,32 +80,6 @@ static inline channel_block block_of(const channel_pass *w, const nrg_channel_st
 
 /* ---- rows of elements ---- */
 
-/* n floats to elements of a tensor. */
-NRG_INLINE void store_stage_of(const float *stage, char *o, size_t n, int stream, nrg_dtype D)
-{
-    const size_t step = (size_t)V_APPLY * VN;
-    vf v[V_APPLY];
-    size_t i = 0;
-    if (stream)
-        for (const size_t line = before_line(o, n, D); i < line;) {
-            const size_t lanes = lanes_at(i, line);
-            load_step(v, 1, (const char *)stage, i, lanes, NRG_F32);
-            store_step(v, 1, o, i, lanes, D, 0);
-            i += lanes;
-        }
-    for (; i + step <= n; i += step) {
-        load_step(v, V_APPLY, (const char *)stage, i, step, NRG_F32);
-        store_step(v, V_APPLY, o, i, step, D, stream);
-    }
-    for (; i < n; i += VN) {
-        const size_t lanes = lanes_at(i, n);
-        load_step(v, 1, (const char *)stage, i, lanes, NRG_F32);
-        store_step(v, 1, o, i, lanes, D, 0);
-    }
-}
-
-NRG_BY_DTYPE(store_stage, (stage, o, n, stream), const float *stage, char *o, size_t n, int stream)
-
 /* block: of rows whose factors are not all plain; otherwise NULL. run is overwritten: a copy of what has just been stored word by
  * word would wait for it, and for the streamed stores before it. */
 static __attribute__((noinline)) void apply_staged(const channel_pass *w, channel_run *run, const channel_block *block)

@@ -219,6 +219,10 @@ void fill_side_by_side(const channel_column_factors *f, const channel_block *blo
 void apply_run(const channel_run *run, nrg_dtype D);
 void apply_run_fallback(const channel_run *run, const channel_block *block, nrg_dtype D);
 
+/* n floats to elements of a tensor. */
+#define store_stage NRG_PATH_NAME(store_stage)
+void store_stage(const float *stage, char *o, size_t n, int stream, nrg_dtype D);
+
 /* ---- channel_norm.c ---- */
 
 /* Statistics of the sets of a share whose o is NULL, for the backward pass. */
