@@ -35,6 +35,15 @@ NRG_INLINE vf v_hold(vf a)
 }
 NRG_INLINE vf v_zero(void) { return _mm256_setzero_ps(); }
 NRG_INLINE vf v_set1(float f) { return _mm256_set1_ps(f); }
+/* gcc 12 reads a constant from memory for each of its uses, and the loops of activations are then bound by their loads. */
+NRG_INLINE vf v_constant(float f)
+{
+    vf v = v_set1(f);
+#if defined(__GNUC__) || defined(__clang__)
+    __asm__ volatile("" : "+x"(v));
+#endif
+    return v;
+}
 NRG_INLINE vf v_add(vf a, vf b) { return _mm256_add_ps(a, b); }
 NRG_INLINE vf v_sub(vf a, vf b) { return _mm256_sub_ps(a, b); }
 NRG_INLINE vf v_mul(vf a, vf b) { return _mm256_mul_ps(a, b); }

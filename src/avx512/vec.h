@@ -40,6 +40,7 @@ NRG_INLINE vf v_hold(vf a)
 }
 NRG_INLINE vf v_zero(void) { return _mm512_setzero_ps(); }
 NRG_INLINE vf v_set1(float f) { return _mm512_set1_ps(f); }
+NRG_INLINE vf v_constant(float f) { return v_set1(f); }
 NRG_INLINE vf v_add(vf a, vf b) { return _mm512_add_ps(a, b); }
 NRG_INLINE vf v_sub(vf a, vf b) { return _mm512_sub_ps(a, b); }
 NRG_INLINE vf v_mul(vf a, vf b) { return _mm512_mul_ps(a, b); }

@@ -94,6 +94,7 @@ NRG_INLINE vf v_set1(float f)
     V_OPAQUE(all);
     return all;
 }
+NRG_INLINE vf v_constant(float f) { return v_set1(f); }
 NRG_INLINE vf v_hold(vf a) { return a; }
 NRG_INLINE vf v_add(vf a, vf b) { return a + b; }
 NRG_INLINE vf v_sub(vf a, vf b) { return a - b; }

@@ -46,37 +46,50 @@ static inline nrg_activation nrg_activation_with(nrg_activation g, float alpha)
     return alpha == 0 && nrg_default_alpha(g) != 0 ? NRG_ACT_RELU : g;
 }
 
-/* g of n floats, with its default α; in may be out. g and its slope g' likewise, in either's place; none of the outputs may
- * overlap the other. Each path has its own, called once a few hundred elements by the kernels that fuse an activation.
+/* A run of elements: value = f·g(x) and slope = d·f·g'(x), where x, f and d are elements of in, factor and up.
  *
- * Vectors alone have the rest: SiLU, or g, of n floats times as many factors, where out may be either, and the same of SiLU and
- * quick GELU with the limit and offset of a gated linear unit; up·factor·g' and
- * up·g, where outputs may be any input; the product of the first of n elements of bf16, which says of how many: none where g has
- * no such loop; and g past the cache. What is written past the cache begins at a multiple of 16 bytes, and the caller fences. */
+ * - factor, up: NULL for 1. Without a slope, up is not read; with one, value = d·g(x), without f.
+ * - value, slope: NULL where not wanted. Each may be an input; they may not overlap each other.
+ * - limit, offset: read with NRG_RUN_LIMITED only. x and f are then those of a gated linear unit (nrg/glu.h).
+ * - how: NRG_RUN_ bits. */
+typedef struct nrg_activation_run {
+    const void *in, *factor, *up;
+    void *value, *slope;
+    float alpha;
+    unsigned how;
+    float limit, offset;
+} nrg_activation_run;
+
 enum {
-    NRG_TIMES_STREAM = 1 << 0,          /* out goes past the cache */
-    NRG_TIMES_PREFETCH_IN = 1 << 1,     /* in comes from memory, */
-    NRG_TIMES_PREFETCH_FACTOR = 1 << 2, /* and so do factors */
+    NRG_RUN_STREAM = 1 << 0,   /* results go past the cache, to multiples of 16 bytes; the caller fences */
+    NRG_RUN_PREFETCH = 1 << 1, /* inputs come from memory */
+    NRG_RUN_LIMITED = 1 << 2,
+    /* of activate_values and activate_blocks only, as NRG_RUN_LIMITED is */
+    NRG_RUN_PAIRS = 1 << 3, /* in holds pairs of x and f, slope their gradients; factor and, with a slope, value are NULL */
+    NRG_RUN_FLOATS = 1 << 4 /* value is f32, and there is no slope */
 };
 
-/* Two tensors of bf16 and their product, with the limit and offset of a gated linear unit. */
-typedef struct nrg_bf16_times {
-    const uint16_t *in, *factor;
-    uint16_t *out;
-    float alpha, limit, offset;
-} nrg_bf16_times;
+/* A run of whole steps of floats by one activation: its values, its slopes, or both. */
+typedef void nrg_activation_loop(const nrg_activation_run *run, size_t n);
 
+/* What the kernels of other operations call, a few hundred elements at a time.
+ *
+ * - activate: g of n floats, with its default α; in may be out.
+ * - activate_both: the same, and g'. Neither output may overlap the other.
+ *
+ * Vectors only, with a loop of one of two tables. A program has the loops of those tables alone that its operations name.
+ *
+ * - activate_floats: a run of floats.
+ * - activate_blocks: a run of elements of a dtype.
+ * - activate_values: a run of values of a dtype, in pairs or with a limit; others of floats are runs of activate_floats. */
 #define NRG_ACTIVATE(path, isa, unused)                                                                                          \
+    extern nrg_activation_loop *const nrg_##path##_value_loops[NRG_ACTIVATION_COUNT];                                            \
+    extern nrg_activation_loop *const nrg_##path##_both_loops[NRG_ACTIVATION_COUNT];                                             \
     void nrg_##path##_activate(nrg_activation g, const float *in, float *out, size_t n);                                         \
     void nrg_##path##_activate_both(nrg_activation g, const float *in, float *out, float *slope, size_t n);                      \
-    void nrg_##path##_activate_times(nrg_activation g, float alpha, const float *in, const float *factor, float *out, size_t n,  \
-                                     unsigned how);                                                                              \
-    void nrg_##path##_activate_limited(nrg_activation g, float alpha, float limit, float offset, const float *in,                \
-                                       const float *factor, float *out, size_t n, unsigned how);                                 \
-    size_t nrg_##path##_activate_bf16_times(nrg_activation g, const nrg_bf16_times *p, size_t n, unsigned how);                  \
-    void nrg_##path##_activate_gradients(nrg_activation g, float alpha, const float *in, const float *factor, const float *up,   \
-                                         float *out, float *slope, size_t n, unsigned how);                                      \
-    void nrg_##path##_activate_streamed(nrg_activation g, const float *in, float *out, size_t n);
+    void nrg_##path##_activate_floats(nrg_activation_loop *loop, const nrg_activation_run *run, size_t n);                       \
+    void nrg_##path##_activate_blocks(nrg_activation_loop *loop, const nrg_activation_run *run, size_t n, nrg_dtype dtype);      \
+    void nrg_##path##_activate_values(nrg_activation g, const nrg_activation_run *run, size_t n, nrg_dtype dtype);
 NRG_EACH_PATH(NRG_ACTIVATE, )
 #undef NRG_ACTIVATE
 

@@ -37,6 +37,7 @@ NRG_INLINE vf v_hold(vf a)
 }
 NRG_INLINE vf v_zero(void) { return vdupq_n_f32(0); }
 NRG_INLINE vf v_set1(float f) { return vdupq_n_f32(f); }
+NRG_INLINE vf v_constant(float f) { return v_set1(f); }
 NRG_INLINE vf v_add(vf a, vf b) { return vaddq_f32(a, b); }
 NRG_INLINE vf v_sub(vf a, vf b) { return vsubq_f32(a, b); }
 NRG_INLINE vf v_mul(vf a, vf b) { return vmulq_f32(a, b); }

@@ -1,4 +1,4 @@
-/* 16-bit elements that become floats on the stack, a block of them at a time, and results that become 16-bit elements again.
+/* Blocks of a tensor as floats on the stack: 16-bit elements, and elements in pairs.
  *
  * SPDX-License-Identifier: MIT */
 #ifndef NRG_TEMPLATE_ACTIVATION_ACTIVATION_BLOCKS_H
@@ -6,76 +6,121 @@
 
 #include "../step.h"
 
-enum {
-    ACT_STEP = (int)V_ACT * VN,
-    ACT_BLOCK = 512 /* 16-bit elements that are floats on the stack at once */
-};
+enum { ACT_BLOCK = 512 }; /* elements that are floats on the stack at once */
 
-_Static_assert(ACT_BLOCK % ACT_STEP == 0, "a block is made of whole steps");
+/* bf16 is read and written in pairs of vectors (step.h): the elements with even numbers of each pair of vectors precede those
+ * with odd ones. The order does not matter to element-wise functions if all tensors have it; in_order excludes it. */
+NRG_INLINE int act_has_pairs(nrg_dtype D) { return D == NRG_BF16 && !V_SMALL; }
 
-NRG_INLINE vf act_from_half(vh h, nrg_dtype dtype) { return dtype == NRG_F16 ? v_from_f16(h) : v_from_bf16(h); }
-NRG_INLINE vh act_to_half(vf a, nrg_dtype dtype) { return dtype == NRG_F16 ? v_to_f16(a) : v_to_bf16(a); }
-
-/* bf16 is read and written by pairs of vectors, the elements with even numbers of each pair before those with odd ones: who
- * computes element by element need not care, as long as all it reads and writes is of the same n. A product of bf16 with SiLU of
- * another takes NOTE times as long vector by vector. */
-NRG_INLINE int act_has_pairs(nrg_dtype dtype) { return dtype == NRG_BF16 && !V_SMALL; }
-
-NRG_INLINE void act_widen(float *block, const uint16_t *p, size_t n, nrg_dtype dtype)
+NRG_INLINE void act_store_pair(uint16_t *p, vp h, int stream)
 {
-    size_t i = 0;
-    for (; act_has_pairs(dtype) && i + 2 * VN <= n; i += 2 * VN) {
-        const vp h = v_ld_pair(p + i);
-        v_st_f32(block + i, v_even_from_bf16(h));
-        v_st_f32(block + i + VN, v_odd_from_bf16(h));
-    }
-    for (; i + VN <= n; i += VN)
-        v_st_f32(block + i, act_from_half(v_ld_half(p + i), dtype));
-    if (i < n)
-        v_st_f32(block + i, act_from_half(v_ldn_half(p + i, n - i), dtype));
+    if (stream)
+        v_nt_pair(p, h);
+    else
+        v_st_pair(p, h);
 }
 
-NRG_INLINE void act_narrow(uint16_t *p, const float *block, size_t n, nrg_dtype dtype, int stream)
+/* n elements to a block. What follows them in a whole vector is 0. */
+NRG_INLINE void act_read_of(float *block, const char *p, size_t n, int in_order, nrg_dtype D)
+{
+    enum { G = 4, STEP = G * VN };
+    size_t i = 0;
+    vf v[G];
+    for (; act_has_pairs(D) && !in_order && i + 2 * VN <= n; i += 2 * VN) {
+        load_pairs(v, 2, p, i);
+        store_f32_step(v, 2, block + i, 2 * VN, 0);
+    }
+    for (; act_has_pairs(D) && i + 2 * VN <= n; i += 2 * VN) {
+        load_pairs(v, 2, p, i);
+        pairs_to_order(v, 2);
+        store_f32_step(v, 2, block + i, 2 * VN, 0);
+    }
+    for (; !act_has_pairs(D) && i + STEP <= n; i += STEP) {
+        load_step(v, G, p, i, STEP, D);
+        store_f32_step(v, G, block + i, STEP, 0);
+    }
+    for (; i < n; i += VN)
+        v_st_f32(block + i, load_part(p, i, lanes_at(i, n), D));
+}
+NRG_BY_DTYPE(act_read, (block, p, n, in_order), float *block, const char *p, size_t n, int in_order)
+
+NRG_INLINE void act_write_of(char *p, const float *block, size_t n, int in_order, int stream, nrg_dtype D)
+{
+    enum { G = 4, STEP = G * VN };
+    size_t i = 0;
+    vf v[G];
+    for (; act_has_pairs(D) && in_order && i + 2 * VN <= n; i += 2 * VN) {
+        load_step(v, 2, (const char *)block, i, 2 * VN, NRG_F32);
+        order_to_pairs(v, 2);
+        act_store_pair((uint16_t *)p + i, v_pair_to_bf16(v[0], v[1]), stream);
+    }
+    for (; act_has_pairs(D) && stream && i + 2 * VN <= n; i += 2 * VN)
+        v_nt_pair((uint16_t *)p + i, v_pair_to_bf16(v_ld_f32(block + i), v_ld_f32(block + i + VN)));
+    for (; act_has_pairs(D) && i + 2 * VN <= n; i += 2 * VN)
+        v_st_pair((uint16_t *)p + i, v_pair_to_bf16(v_ld_f32(block + i), v_ld_f32(block + i + VN)));
+    for (; !act_has_pairs(D) && i + STEP <= n; i += STEP) {
+        load_step(v, G, (const char *)block, i, STEP, NRG_F32);
+        store_step(v, G, p, i, STEP, D, stream);
+    }
+    if (i < n)
+        NRG_NOBODYS_LANES(block, n);
+    for (; i < n; i += VN) {
+        v[0] = v_ld_f32(block + i);
+        store_step(v, 1, p, i, lanes_at(i, n), D, stream);
+    }
+}
+NRG_BY_DTYPE(act_write, (p, block, n, in_order, stream), char *p, const float *block, size_t n, int in_order, int stream)
+
+/* n pairs to two blocks. */
+NRG_INLINE void act_read_pairs_of(float *a, float *b, const char *p, size_t n, nrg_dtype D)
 {
     size_t i = 0;
-    for (; act_has_pairs(dtype) && i + 2 * VN <= n; i += 2 * VN) {
-        const vp h = v_pair_to_bf16(v_ld_f32(block + i), v_ld_f32(block + i + VN));
-        if (stream)
-            v_nt_pair(p + i, h);
-        else
-            v_st_pair(p + i, h);
-    }
     for (; i + VN <= n; i += VN) {
-        vh h = act_to_half(v_ld_f32(block + i), dtype);
-        if (stream)
-            v_nt_half(p + i, h);
-        else
-            v_st_half(p + i, h);
+        vf v[2];
+        if (act_has_pairs(D)) {
+            load_pairs(v, 2, p, 2 * i);
+        } else {
+            load_step(v, 2, p, 2 * i, 2 * VN, D);
+            order_to_pairs(v, 2);
+        }
+        v_st_f32(a + i, v[0]);
+        v_st_f32(b + i, v[1]);
     }
     if (i < n) {
-        const vh h = act_to_half(v_ld_f32(block + i), dtype);
-        if (stream)
-            stream_half_lanes(p + i, h, n - i);
-        else
-            v_stn_half(p + i, h, n - i);
+        const size_t left = 2 * (n - i);
+        vf v[2] = {load_part(p, 2 * i, left < VN ? left : VN, D), v_zero()};
+        if (left > VN)
+            v[1] = load_part(p, 2 * i + VN, left - VN, D);
+        order_to_pairs(v, 2);
+        v_st_f32(a + i, v[0]);
+        v_st_f32(b + i, v[1]);
     }
 }
+NRG_BY_DTYPE(act_read_pairs, (a, b, p, n), float *a, float *b, const char *p, size_t n)
 
-/* Fills n elements of a block, the last of which lie in a whole vector, up to whole steps: the loops of the activations then need
- * no copy of the end. Returns how many elements there are. */
-NRG_INLINE size_t act_fill(float *block, size_t n)
+NRG_INLINE void act_write_pairs_of(char *p, const float *a, const float *b, size_t n, int stream, nrg_dtype D)
 {
-    const size_t end = (n + ACT_STEP - 1) / ACT_STEP * ACT_STEP;
-    for (size_t i = (n + VN - 1) / VN * VN; i < end; i += VN)
-        v_st_f32(block + i, v_zero());
-    return end;
+    size_t i = 0;
+    for (; i + VN <= n; i += VN) {
+        vf v[2] = {v_ld_f32(a + i), v_ld_f32(b + i)};
+        if (act_has_pairs(D)) {
+            act_store_pair((uint16_t *)p + 2 * i, v_pair_to_bf16(v[0], v[1]), stream);
+        } else {
+            pairs_to_order(v, 2);
+            store_step(v, 2, p, 2 * i, 2 * VN, D, stream);
+        }
+    }
+    if (i < n) {
+        const size_t left = 2 * (n - i);
+        NRG_NOBODYS_LANES(a, n);
+        NRG_NOBODYS_LANES(b, n);
+        vf v[2] = {v_ld_f32(a + i), v_ld_f32(b + i)};
+        pairs_to_order(v, 2);
+        store_step(v, 1, p, 2 * i, left < VN ? left : VN, D, stream);
+        if (left > VN)
+            store_step(v + 1, 1, p, 2 * i + VN, left - VN, D, stream);
+    }
 }
-
-/* The number of elements that a block starting at out takes: a streamed one ends where a line of out ends. */
-NRG_INLINE size_t act_block(const uint16_t *out, size_t n, int stream)
-{
-    size_t past = (uintptr_t)out / sizeof *out % 32, block = stream && past ? 32 - past : ACT_BLOCK;
-    return block < n ? block : n;
-}
+NRG_BY_DTYPE(act_write_pairs, (p, a, b, n, stream), char *p, const float *a, const float *b, size_t n, int stream)
 
 #endif

@@ -211,8 +211,9 @@ NRG_INLINE void gated_floats(const backward *b, const backward_row *row, size_t 
                              float *copy)
 {
     const nrg_activation activation = b->job->activation;
-    NRG_PATH_NAME(activate_times)
-    (activation, nrg_default_alpha(activation), as_floats(row->z, b->D, 0, begin, n, copy), factor, out, n, 0);
+    const nrg_activation_run run = {
+        .in = as_floats(row->z, b->D, 0, begin, n, copy), .factor = factor, .value = out, .alpha = nrg_default_alpha(activation)};
+    NRG_PATH_NAME(activate_floats)(NRG_PATH_NAME(value_loops)[activation], &run, n);
 }
 
 #endif

@@ -172,14 +172,15 @@ static void multiply_gate(const gated_plan *g, const char *z, const float *facto
                           unsigned how)
 {
     const nrg_activation activation = g->job->activation;
-    const float *gates = (const float *)z + begin;
+    nrg_activation_run run = {.in = (const float *)z + begin, .factor = factor, .value = out, .how = how};
+    run.alpha = nrg_default_alpha(activation);
     if (g->D != NRG_F32) {
         const row_operands row = {.x = z};
         source_floats(g->gates, &row, g->options & OPT_PREFETCH, begin, end, g->D);
-        gates = g->gates;
-        how = 0;
+        run.in = g->gates;
+        run.how = 0;
     }
-    NRG_PATH_NAME(activate_times)(activation, nrg_default_alpha(activation), gates, factor, out, end - begin, how);
+    NRG_PATH_NAME(activate_floats)(NRG_PATH_NAME(value_loops)[activation], &run, end - begin);
 }
 
 /* p = r·g(z) */
@@ -194,7 +195,7 @@ static void gated_source(const gated_plan *g, const gated_row *at, float *p, siz
         source_floats(to, row, options, begin, end, g->D);
         r = to;
     }
-    multiply_gate(g, at->z, r, p, begin, end, prefetch ? NRG_TIMES_PREFETCH_IN | (is_staged ? 0 : NRG_TIMES_PREFETCH_FACTOR) : 0);
+    multiply_gate(g, at->z, r, p, begin, end, prefetch ? NRG_RUN_PREFETCH : 0);
 }
 
 #ifndef NRG_NO_QUANTIZE
@@ -228,9 +229,12 @@ static void gated_sink(const gated_plan *g, const gated_row *at, float *o1, size
     float *const to = is_last ? (float *)at->again.o + begin : o1;
     if (job->gate == NRG_GATE_POST && !g->has_gates)
         multiply_gate(g, at->z, o1, to, begin, end,
-                      (stream ? NRG_TIMES_STREAM : 0) | (g->options & OPT_PREFETCH ? NRG_TIMES_PREFETCH_IN : 0));
-    else if (job->gate == NRG_GATE_NONE && job->activation != NRG_ACT_IDENTITY)
-        (stream ? NRG_PATH_NAME(activate_streamed) : NRG_PATH_NAME(activate))(job->activation, o1, to, n);
+                      (stream ? NRG_RUN_STREAM : 0) | (g->options & OPT_PREFETCH ? NRG_RUN_PREFETCH : 0));
+    else if (job->gate == NRG_GATE_NONE && job->activation != NRG_ACT_IDENTITY) {
+        nrg_activation_run run = {.in = o1, .value = to, .how = stream ? NRG_RUN_STREAM : 0};
+        run.alpha = nrg_default_alpha(job->activation);
+        NRG_PATH_NAME(activate_floats)(NRG_PATH_NAME(value_loops)[job->activation], &run, n);
+    }
     if (is_last)
         return;
     row_operands row = at->again;
