@@ -703,7 +703,8 @@ static nrg_status measure_grown(const void *const *part, nrg_sizes *s)
 START_TEST(structs_grow)
 {
     static const nrg_part parts[] = {{.size = sizeof(grown), .least = NRG_AT(grown, added)}};
-    static const nrg_range ranges[] = {NRG_ENUM_RANGE(0, grown, option, 3), NRG_RESERVED_RANGE(0, grown, reserved)};
+    static const nrg_range ranges[] = {{.status = NRG_ERR_ENUM, .at = NRG_AT(grown, option), .span = 3},
+                                       {.status = NRG_ERR_STRUCT_SIZE, .at = NRG_AT(grown, reserved)}};
     static const nrg_call call = {.parts = parts,
                                   .ranges = ranges,
                                   .part_count = NRG_COUNT(parts),
