@@ -33,7 +33,7 @@ INTRINSICS = {"x86_64": "immintrin.h", "aarch64": "arm_neon.h"}
 SOMEWHERE = {"sys/auxv.h": "defined(__aarch64__) && defined(__linux__)"}
 ARCHITECTURES = {"x86_64": "defined(__x86_64__)", "aarch64": "defined(__aarch64__)"}
 
-TOKEN = re.compile(r"""(?P<comment>/\*.*?\*/|//[^\n]*)|(?P<splice>\\\n)|(?P<newline>\n)|(?P<space>[ \t]+)|(?P<string>"(?:\\.|[^"\\\n])*")
+TOKEN = re.compile(r"""\x01(?P<raw>[^\x01]*)\x01|(?P<comment>/\*.*?\*/|//[^\n]*)|(?P<splice>\\\n)|(?P<newline>\n)|(?P<space>[ \t]+)|(?P<string>"(?:\\.|[^"\\\n])*")
 |(?P<character>'(?:\\.|[^'\\\n])*')|(?P<name>[A-Za-z_]\w*)|(?P<number>\.?\d(?:[eEpP][+-]|[\w.])*)|(?P<sign>->|\#\#|\.\.\.|.)""",
                    re.S | re.X)
 BLANK = {"comment", "splice", "newline", "space"}
@@ -58,10 +58,46 @@ class Macro:
         self.raw, self.stems = set(), {}
 
 
+def without_comment(file):
+    return re.sub(r"\A/\*.*?\*/\n", "", file.read_text(), flags=re.S)
+
+
+def lines_of(call, names):
+    """The lines of a description of a call: its own and those of what it includes, without the macros that these two agree on."""
+    for line in without_comment(call).splitlines():
+        words = line.split()
+        if line.startswith("#include"):
+            yield from lines_of(call.parent / words[1].strip('"'), names)
+        elif line.startswith("#define"):
+            names[words[1]] = " ".join(words[2:])
+        elif not line.startswith("#undef"):
+            yield re.sub(r"\bNRG_[A-Z_]+\b", lambda m: names.get(m[0], m[0]), line)
+
+
+def described(path):
+    """A file's text. A description of a call, which is included for each of its uses (src/operands/describe.h), is a macro that its
+    header defines; its words are macros of describe.h."""
+    text, raw = path.read_text(), "\x01{}\x01".format
+    if path.name == "describe.h":
+        words = without_comment(path.parent / "words.h")
+        return text.removesuffix("#endif\n") + raw(words[words.index("#define"):words.index("#else")]) + "\n#endif\n"
+
+    def replace(match):
+        name, wrapper = match[2], path.parent / match[3]
+        uses = re.sub(r'^#include "words.h"\n\n?', "", without_comment(wrapper), flags=re.M)
+        uses = uses.replace("#include NRG_DEF", raw(f"NRG_DEF_{name}"))
+        if wrapper.name == "names.h":
+            lines = " \\\n    ".join(line for line in lines_of(wrapper.parent / f"{name}.def", {}) if line)
+            uses = raw(f"#define NRG_DEF_{name} \\\n    {lines}\n") + uses
+        return match[1] + uses + "#undef NRG_PASS\n"
+
+    return re.sub(r'^(#define NRG_NAME (\w+)\n)#include "(.*(?:names|table|precheck)\.h)"\n', replace, text, flags=re.M)
+
+
 class File:
     def __init__(self, path):
         self.path, self.name = path, str(path.relative_to(SRC))
-        self.tokens = [Token(m.lastgroup, m[0]) for m in TOKEN.finditer(path.read_text())]
+        self.tokens = [Token(m.lastgroup, m[m.lastgroup]) for m in TOKEN.finditer(described(path))]
         self.mark_directives()
         self.cut_guard()
         self.includes = self.find_includes()
@@ -482,11 +518,12 @@ class Group:
         return "".join(out)
 
     def check_macros(self):
-        """A macro of one file must not be an identifier of another that does not know it."""
+        """A macro of one file must not be an identifier of another that does not know it, unless the file ends its life."""
+        ended = {n: {f.words(d)[1] for d in f.directives if f.words(d)[0] == "undef"} for n, f in self.files.items()}
         for name, file in self.files.items():
             known = set().union(*(self.closure(u) for u in self.units if name in self.closure(u)))
             for other, macros in ((o, f.macros) for o, f in self.files.items() if o not in known and o not in self.units):
-                clash = file.identifiers & {m.name for m in macros}
+                clash = file.identifiers & ({m.name for m in macros} - ended[other])
                 if clash:
                     sys.exit(f"{name}: {sorted(clash)} are macros of {other}")
 
