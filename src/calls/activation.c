@@ -2,9 +2,8 @@
  *
  * SPDX-License-Identifier: MIT */
 #include "../operands/activation.h"
-#include "../operands/check.h"
+#include "../operands/place.h"
 #include "planes.h"
-#include "quick.h"
 #include "share.h"
 #include "stream.h"
 
@@ -21,19 +20,15 @@ static inline void fill_job(nrg_activation_job *job, const nrg_activation_flat *
     job->alpha = args->alpha;
 }
 
-/* Whether a call is plainly sound; *bytes is then what it moves. */
-static inline int is_plain(size_t *bytes, const nrg_activation_flat *a, int is_backward, int ith, int nth)
-{
-    const size_t element = a->dtype == NRG_F32 ? 4 : 2, row = a->count * element;
-    quick_operand x, d_o, out;
-    const int options = ((unsigned)a->dtype - NRG_F32 <= NRG_BF16 - NRG_F32) & ((unsigned)a->activation < NRG_ACTIVATION_COUNT) &
-                        (a->count - 1 < QUICK_MOST) & (ith >= 0) & (ith < nth);
-    const int operands = (a->x != NULL) & (a->out != NULL) & ((a->d_o != NULL) == is_backward);
-    const int lie_well = quick_rows(&x, a->x, 0, 1, row, element - 1) & quick_rows(&d_o, a->d_o, 0, 1, row, element - 1) &
-                         quick_rows(&out, a->out, 0, 1, row, element - 1);
-    *bytes = row * (size_t)(2 + is_backward);
-    return options & operands & lie_well & quick_apart(&out, &x, 1) & quick_apart(&out, &d_o, 1);
-}
+#define NRG_OF NRG_ACTIVATION
+#define NRG_NAME activation_forward
+#include "../operands/precheck.h"
+
+#ifndef NRG_NO_BACKWARD
+#define NRG_OF NRG_ACTIVATION_BACKWARD
+#define NRG_NAME activation_backward
+#include "../operands/precheck.h"
+#endif
 
 /* All other calls. In a frame of its own: what checking takes shall not lie below the kernel. */
 static __attribute__((noinline)) nrg_status make_job(nrg_activation_job *job, const nrg_call *call,
@@ -42,17 +37,8 @@ static __attribute__((noinline)) nrg_status make_job(nrg_activation_job *job, co
     nrg_checked c;
     const nrg_status status = nrg_check(&c, call, (const void *const[]){args}, ith, nth);
     if (status == NRG_OK)
-        fill_job(job, args, c.bytes, ith, nth);
+        fill_job(job, args, c.laid.bytes, ith, nth);
     return status;
-}
-
-static inline nrg_status prepare(nrg_activation_job *job, const nrg_activation_flat *args, int is_backward, int ith, int nth)
-{
-    size_t bytes;
-    if (!is_plain(&bytes, args, is_backward, ith, nth))
-        return make_job(job, is_backward ? &nrg_call_activation_backward : &nrg_call_activation_forward, args, ith, nth);
-    fill_job(job, args, bytes, ith, nth);
-    return NRG_OK;
 }
 
 nrg_status nrg_activation_forward(nrg_activation g, nrg_dtype dtype, size_t count, const void *x, void *o, int ith, int nth)
@@ -60,11 +46,15 @@ nrg_status nrg_activation_forward(nrg_activation g, nrg_dtype dtype, size_t coun
     nrg_activation_job job;
     const nrg_activation_flat args = {
         .dtype = dtype, .activation = g, .alpha = nrg_default_alpha(g), .count = count, .x = x, .out = o};
-    const nrg_status status = prepare(&job, &args, 0, ith, nth);
-    if (status != NRG_OK || job.begin == job.end)
-        return status;
-    NRG_ACTIVE_KERNEL(activation, dtype)(&job);
-    return NRG_OK;
+    nrg_laid laid;
+    nrg_status status = NRG_OK;
+    if (activation_forward_precheck(&args, ith, nth, &laid))
+        fill_job(&job, &args, laid.bytes, ith, nth);
+    else
+        status = make_job(&job, &nrg_call_activation_forward, &args, ith, nth);
+    if (status == NRG_OK && job.begin < job.end)
+        NRG_ACTIVE_KERNEL(activation, dtype)(&job);
+    return status;
 }
 
 nrg_status nrg_activation_forward_check(nrg_activation g, nrg_dtype dtype, size_t count, const void *x, void *o)
@@ -72,7 +62,7 @@ nrg_status nrg_activation_forward_check(nrg_activation g, nrg_dtype dtype, size_
     nrg_activation_job job;
     const nrg_activation_flat args = {
         .dtype = dtype, .activation = g, .alpha = nrg_default_alpha(g), .count = count, .x = x, .out = o};
-    return nrg_asked(prepare(&job, &args, 0, 0, 1));
+    return nrg_asked(make_job(&job, &nrg_call_activation_forward, &args, 0, 1));
 }
 
 #ifndef NRG_NO_BACKWARD
@@ -82,11 +72,15 @@ nrg_status nrg_activation_backward(nrg_activation g, nrg_dtype dtype, size_t cou
     nrg_activation_job job;
     const nrg_activation_flat args = {
         .dtype = dtype, .activation = g, .alpha = nrg_default_alpha(g), .count = count, .x = x, .d_o = d_o, .out = dx};
-    const nrg_status status = prepare(&job, &args, 1, ith, nth);
-    if (status != NRG_OK || job.begin == job.end)
-        return status;
-    NRG_ACTIVE_KERNEL(activation_backward, dtype)(&job);
-    return NRG_OK;
+    nrg_laid laid;
+    nrg_status status = NRG_OK;
+    if (activation_backward_precheck(&args, ith, nth, &laid))
+        fill_job(&job, &args, laid.bytes, ith, nth);
+    else
+        status = make_job(&job, &nrg_call_activation_backward, &args, ith, nth);
+    if (status == NRG_OK && job.begin < job.end)
+        NRG_ACTIVE_KERNEL(activation_backward, dtype)(&job);
+    return status;
 }
 
 nrg_status nrg_activation_backward_check(nrg_activation g, nrg_dtype dtype, size_t count, const void *x, const void *d_o,
@@ -95,7 +89,7 @@ nrg_status nrg_activation_backward_check(nrg_activation g, nrg_dtype dtype, size
     nrg_activation_job job;
     const nrg_activation_flat args = {
         .dtype = dtype, .activation = g, .alpha = nrg_default_alpha(g), .count = count, .x = x, .d_o = d_o, .out = dx};
-    return nrg_asked(prepare(&job, &args, 1, 0, 1));
+    return nrg_asked(make_job(&job, &nrg_call_activation_backward, &args, 0, 1));
 }
 #endif
 
@@ -125,11 +119,11 @@ static __attribute__((noinline)) nrg_status make_rows(nrg_activation_job *job, n
                                       .out = is_backward ? a->dx : a->o};
     const size_t element = a->dtype == NRG_F32 ? 4 : 2;
     *dtype = a->dtype;
-    fill_job(job, &flat, c.bytes, ith, nth);
+    fill_job(job, &flat, c.laid.bytes, ith, nth);
     planes_begin(p, a->dim, a->rows, a->rows2, a->rows3);
-    planes_add(p, X, a->x, element, c.stride[NRG_ACTIVATION_X]);
-    planes_add(p, D_O, a->d_o, element, c.stride[NRG_ACTIVATION_BACKWARD_D_O]);
-    planes_add(p, OUT, flat.out, element, c.stride[is_backward ? NRG_ACTIVATION_BACKWARD_DX : NRG_ACTIVATION_O]);
+    planes_add(p, X, a->x, element, c.laid.stride[NRG_ACTIVATION_X]);
+    planes_add(p, D_O, a->d_o, element, c.laid.stride[NRG_ACTIVATION_BACKWARD_D_O]);
+    planes_add(p, OUT, flat.out, element, c.laid.stride[is_backward ? NRG_ACTIVATION_BACKWARD_DX : NRG_ACTIVATION_O]);
     planes_sort(p, 1, OUT);
     planes_fold(p, 1);
     if (!planes_are_one(p) && p->count[0] * element < STREAM_RUN)

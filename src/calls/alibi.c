@@ -50,9 +50,9 @@ nrg_status nrg_alibi_diagonals(const nrg_score_bias_spec *spec, const float *slo
     if (status != NRG_OK)
         return status;
     const nrg_score_bias_spec *const s = c.part[NRG_BIAS_SPEC];
-    const size_t heads = c.sizes.n[NRG_BIAS_HEADS], entries = c.sizes.n[NRG_BIAS_DIAGONALS];
+    const size_t heads = c.sizes.n[NRG_ALIBI_N_TABLE_HEADS], entries = c.sizes.n[NRG_ALIBI_N_DIAGONALS];
     const int64_t lowest = entries ? nrg_bias_lowest(s) : 0;
-    diagonals_stride = c.stride[NRG_ALIBI_DIAGONALS][0];
+    diagonals_stride = c.laid.stride[NRG_ALIBI_DIAGONALS][0];
     for (size_t h = nrg_share(heads, ith, nth), end = nrg_share(heads, ith + 1, nth); h < end; h++) {
         float *of_head = (float *)((char *)diagonals + h * diagonals_stride);
         const double slope = (double)slopes[h];

@@ -4,9 +4,8 @@
 #include "../job/channel_norm.h"
 #include "../exact/channel_sums.h"
 #include "../exact/element.h"
-#include "../operands/check.h"
+#include "../operands/place.h"
 #include "channel_spec.h"
-#include "quick.h"
 #include "share.h"
 #include "stream.h"
 
@@ -30,7 +29,7 @@ static __attribute__((noinline)) nrg_status make_forward(nrg_channel_norm_job *j
     const nrg_channel_norm_spec *s = c.part[NRG_CHANNEL_SPEC];
     const nrg_channel_norm_args *a = c.part[NRG_CHANNEL_ARGS];
     const channel_shape shape = shape_of(s, a->positions);
-    const size_t sets = c.sizes.n[NRG_CHANNEL_SETS];
+    const size_t sets = c.sizes.n[NRG_CHANNEL_N_SETS];
     const int given = s->source == NRG_STATISTICS_GIVEN, folded = s->source == NRG_STATISTICS_FOLDED,
               fixed = s->source == NRG_STATISTICS_RUNNING, update = a->running_mean != NULL;
     *dtype = s->dtype;
@@ -53,9 +52,9 @@ static __attribute__((noinline)) nrg_status make_forward(nrg_channel_norm_job *j
         .s = a->positions,
         .groups = shape.groups,
         .group_channels = shape.group_channels,
-        .x_stride = c.stride[NRG_CHANNEL_X][0],
-        .y_stride = c.stride[NRG_CHANNEL_Y][0],
-        .o_stride = c.stride[NRG_CHANNEL_O][0],
+        .x_stride = c.laid.stride[NRG_CHANNEL_X][0],
+        .y_stride = c.laid.stride[NRG_CHANNEL_Y][0],
+        .o_stride = c.laid.stride[NRG_CHANNEL_O][0],
         .segment = shape.segment,
         .by_channel = !shape.groups || update,
         .nhwc = shape.nhwc,
@@ -63,7 +62,7 @@ static __attribute__((noinline)) nrg_status make_forward(nrg_channel_norm_job *j
         .centred = s->centred != 0,
         .fast = is_fast(s),
         .w_f32 = c.sizes.type[NRG_CHANNEL_TYPE_W] == NRG_F32,
-        .stream = nrg_wants_stream(a->store, c.bytes),
+        .stream = nrg_wants_stream(a->store, c.laid.bytes),
         .activation = s->activation,
         .eps = shape.eps,
         .momentum = momentum_of(s, a),
@@ -125,7 +124,7 @@ static __attribute__((noinline)) nrg_status make_sums(nrg_channel_norm_job *job,
     const nrg_channel_norm_spec *s = c.part[NRG_CHANNEL_SPEC];
     const nrg_channel_norm_args *a = c.part[NRG_CHANNEL_ARGS];
     const channel_shape shape = shape_of(s, a->positions);
-    const size_t sets = c.sizes.n[NRG_CHANNEL_SETS];
+    const size_t sets = c.sizes.n[NRG_CHANNEL_N_SETS];
     *dtype = s->dtype;
     *job = (nrg_channel_norm_job){
         .x = a->x,
@@ -135,7 +134,7 @@ static __attribute__((noinline)) nrg_status make_sums(nrg_channel_norm_job *job,
         .s = a->positions,
         .groups = shape.groups,
         .group_channels = shape.group_channels,
-        .x_stride = c.stride[NRG_CHANNEL_SUMS_X][0],
+        .x_stride = c.laid.stride[NRG_CHANNEL_SUMS_X][0],
         .segment = shape.segment,
         .by_channel = !shape.groups,
         .nhwc = shape.nhwc,
@@ -171,20 +170,16 @@ nrg_status nrg_channel_norm_sums_check(const nrg_channel_norm_spec *spec, const 
     return nrg_asked(make_sums(&job, &dtype, spec, args, sums, 0, 1));
 }
 
-/* Whether sums are plainly sound. */
-static inline int are_plain(size_t sets, const int64_t *into, const int64_t *from)
-{
-    const size_t record = NRG_CHANNEL_NORM_SUMS_WORDS * sizeof *into;
-    quick_operand a, b;
-    return (sets - 1 < QUICK_MOST) & (into != NULL) & (from != NULL) & quick_rows(&a, into, 0, sets, record, sizeof *into - 1) &
-           quick_rows(&b, from, 0, sets, record, sizeof *into - 1) & quick_apart(&a, &b, 0);
-}
+#define NRG_OF NRG_SUMS_ADD
+#define NRG_NAME sums_add
+#include "../operands/precheck.h"
 
 nrg_status nrg_channel_norm_sums_add(size_t sets, int64_t *into, const int64_t *from)
 {
-    if (!are_plain(sets, into, from)) {
+    const nrg_channel_norm_sums_add_args args = {sets, from, into};
+    nrg_laid laid;
+    if (!sums_add_precheck(&args, 0, 1, &laid)) {
         nrg_checked c;
-        const nrg_channel_norm_sums_add_args args = {sets, from, into};
         const nrg_status status = nrg_check(&c, &nrg_call_sums_add, (const void *const[]){&args}, 0, 1);
         if (status != NRG_OK)
             return status;
@@ -203,7 +198,7 @@ static nrg_status check_statistics(nrg_checked *c, const nrg_channel_norm_spec *
     if (status != NRG_OK)
         return status;
     const int update = ((const nrg_channel_norm_args *)c->part[NRG_CHANNEL_ARGS])->running_mean != NULL;
-    for (size_t set = 0; set < c->sizes.n[NRG_CHANNEL_SETS]; set++)
+    for (size_t set = 0; set < c->sizes.n[NRG_CHANNEL_STATISTICS_N_SETS]; set++)
         if (sums[set * NRG_CHANNEL_NORM_SUMS_WORDS] < (update ? 2 : 1)) /* the count */
             return NRG_ERR_COUNT;
     return NRG_OK;
@@ -219,7 +214,7 @@ nrg_status nrg_channel_norm_statistics(const nrg_channel_norm_spec *spec, const 
     spec = c.part[NRG_CHANNEL_SPEC];
     args = c.part[NRG_CHANNEL_ARGS];
     const channel_shape shape = shape_of(spec, 1);
-    const size_t sets = c.sizes.n[NRG_CHANNEL_SETS];
+    const size_t sets = c.sizes.n[NRG_CHANNEL_STATISTICS_N_SETS];
     const int update = args->running_mean != NULL;
 
     /* by channels, where those have running statistics */

@@ -33,7 +33,7 @@ static nrg_status make_job(nrg_channel_norm_backward_job *job, nrg_checked *c, c
     const int running = s->source == NRG_STATISTICS_RUNNING, partial = call == &nrg_call_channel_norm_backward_sums;
     /* what is not read or written is not looked at */
     const int64_t *sums = partial ? NULL : a->sums;
-    if (!have_elements(a->statistics, sums, c->sizes.n[NRG_CHANNEL_SETS]))
+    if (!have_elements(a->statistics, sums, c->sizes.n[NRG_CHANNEL_BACKWARD_N_SETS]))
         return NRG_ERR_COUNT;
 
     const channel_shape shape = shape_of(s, a->positions);
@@ -63,11 +63,11 @@ static nrg_status make_job(nrg_channel_norm_backward_job *job, nrg_checked *c, c
         .s = a->positions,
         .groups = shape.groups,
         .group_channels = shape.group_channels,
-        .d_o_stride = c->stride[NRG_CHANNEL_BACKWARD_D_O][0],
-        .x_stride = c->stride[NRG_CHANNEL_BACKWARD_X][0],
-        .y_stride = c->stride[NRG_CHANNEL_BACKWARD_Y][0],
-        .dx_stride = partial ? 0 : c->stride[NRG_CHANNEL_BACKWARD_DX][0],
-        .dy_stride = partial ? 0 : c->stride[NRG_CHANNEL_BACKWARD_DY][0],
+        .d_o_stride = c->laid.stride[NRG_CHANNEL_BACKWARD_D_O][0],
+        .x_stride = c->laid.stride[NRG_CHANNEL_BACKWARD_X][0],
+        .y_stride = c->laid.stride[NRG_CHANNEL_BACKWARD_Y][0],
+        .dx_stride = partial ? 0 : c->laid.stride[NRG_CHANNEL_BACKWARD_DX][0],
+        .dy_stride = partial ? 0 : c->laid.stride[NRG_CHANNEL_BACKWARD_DY][0],
         .segment = shape.segment,
         .block_samples = shape.groups && (a->dw || a->db) ? nrg_channel_block_samples(a->samples) : 1,
         .by_channel = !shape.groups,
@@ -75,7 +75,7 @@ static nrg_status make_job(nrg_channel_norm_backward_job *job, nrg_checked *c, c
         .centred = s->centred != 0,
         .fast = is_fast(s),
         .w_f32 = c->sizes.type[NRG_CHANNEL_TYPE_W] == NRG_F32,
-        .stream = nrg_wants_stream(a->store, c->bytes),
+        .stream = nrg_wants_stream(a->store, c->laid.bytes),
         .accumulate = a->accumulate != 0,
         .activation = s->activation,
         .eps = shape.eps,
@@ -92,7 +92,7 @@ nrg_status nrg_channel_norm_backward_workspace(const nrg_channel_norm_spec *spec
     const nrg_status status = nrg_check_options(&c, &nrg_call_channel_norm_backward_workspace, (const void *const[]){spec, args});
     if (status != NRG_OK)
         return status;
-    *bytes = c.sizes.n[NRG_CHANNEL_SPACE] * sizeof(double);
+    *bytes = c.sizes.n[NRG_CHANNEL_BACKWARD_WORKSPACE_N_SPACE] * sizeof(double);
     return NRG_OK;
 }
 

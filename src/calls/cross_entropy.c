@@ -37,13 +37,13 @@ static __attribute__((noinline)) nrg_status prepare(cross_entropy *to, const nrg
     to->args = *(const nrg_cross_entropy_args *)c.part[0];
     if (!ids_are_classes(&to->args))
         return NRG_ERR_POSITION;
-    to->args.x_stride = c.stride[NRG_CROSS_ENTROPY_X][0];
-    to->args.dx_stride = to->args.dx ? c.stride[NRG_CROSS_ENTROPY_BACKWARD_DX][0] : 0;
+    to->args.x_stride = c.laid.stride[NRG_CROSS_ENTROPY_X][0];
+    to->args.dx_stride = to->args.dx ? c.laid.stride[NRG_CROSS_ENTROPY_BACKWARD_DX][0] : 0;
     to->begin = nrg_share(to->args.rows, ith, nth);
     to->end = nrg_share(to->args.rows, ith + 1, nth);
     /* a short row that is streamed is waited for at the end of its call: 506 µs for 512 rows of 1024, of which 230 are its work
      */
-    to->stream = to->args.classes >= 16384 && nrg_wants_stream(NRG_STORE_AUTO, c.bytes);
+    to->stream = to->args.classes >= 16384 && nrg_wants_stream(NRG_STORE_AUTO, c.laid.bytes);
     return NRG_OK;
 }
 

@@ -83,7 +83,7 @@ static __attribute__((noinline)) nrg_status make_job(nrg_embed_job *job, nrg_dty
         return status;
     const embed_call call = embed_checked(&c);
     *dtype = call.args->dtype;
-    return fill_job(job, &call, c.stride[NRG_EMBED_O][0], ith, nth);
+    return fill_job(job, &call, c.laid.stride[NRG_EMBED_O][0], ith, nth);
 }
 
 nrg_status nrg_embed_forward(const nrg_embed_args *args, int ith, int nth)

@@ -45,7 +45,7 @@ nrg_status nrg_embed_backward_workspace(const nrg_embed_backward_args *args, siz
     const nrg_status status = nrg_check_options(&c, &nrg_call_embed_backward_workspace, (const void *const[]){args, &gradients});
     if (status != NRG_OK)
         return status;
-    *bytes = c.sizes.n[NRG_EMBED_BACKWARD_SPACE] * sizeof(double);
+    *bytes = c.sizes.n[NRG_EMBED_BACKWARD_WORKSPACE_N_SPACE] * sizeof(double);
     return NRG_OK;
 }
 
@@ -157,13 +157,13 @@ static nrg_status fill_job(nrg_embed_backward_job *job, const nrg_checked *c, in
     job->tokens = a->rows;
     job->period = t->period;
     job->dim = a->dim;
-    job->d_o_stride = c->stride[NRG_EMBED_BACKWARD_D_O][0];
-    job->d_table_stride = c->stride[NRG_EMBED_BACKWARD_D_TABLE + k][0];
+    job->d_o_stride = c->laid.stride[NRG_EMBED_BACKWARD_D_O][0];
+    job->d_table_stride = c->laid.stride[NRG_EMBED_BACKWARD_D_TABLE + k][0];
     job->prefetch = embed_prefetch_rows(a->dim * (a->dtype == NRG_F32 ? 4 : 2)) - 1;
     job->scale = (double)t->scale;
     job->accumulate = t->accumulate != 0;
     job->table_f32 = c->sizes.type[NRG_EMBED_BACKWARD_TYPE_TABLE] == NRG_F32;
-    job->stream = nrg_wants_stream(a->store, c->bytes);
+    job->stream = nrg_wants_stream(a->store, c->laid.bytes);
     return NRG_OK;
 }
 

@@ -39,8 +39,8 @@ static __attribute__((noinline)) nrg_status make_jobs(nrg_embed_job *embed, nrg_
     const nrg_norm_spec *s = c.part[NRG_EMBED_NORM_SPEC];
     const nrg_norm_args *n = c.part[NRG_EMBED_NORM_ARGS];
     const nrg_dtype r_dtype = c.sizes.type[NRG_NORM_TYPE_R];
-    const size_t dim = a->dim, groups = s->groups, o_stride = c.stride[NRG_EMBED_NORM_O][0],
-                 r_stride = c.stride[NRG_EMBED_NORM_R][0];
+    const size_t dim = a->dim, groups = s->groups, o_stride = c.laid.stride[NRG_EMBED_NORM_O][0],
+                 r_stride = c.laid.stride[NRG_EMBED_NORM_R][0];
     const embed_call call = embed_checked(&c);
     embed_terms(embed, &call);
     if ((status = embed_positions(embed, &call)) != NRG_OK)

@@ -27,7 +27,7 @@ static nrg_status find_workspace(const nrg_call *call, const void *const *part, 
         return NRG_ERR_NULL;
     const nrg_status status = nrg_check_options(&c, call, part);
     if (status == NRG_OK)
-        *bytes = c.sizes.n[NRG_FLOATER_SPACE] * sizeof(double);
+        *bytes = c.sizes.n[NRG_FLOATER_WORKSPACE_N_SPACE] * sizeof(double);
     return status;
 }
 
@@ -70,7 +70,7 @@ static __attribute__((noinline)) nrg_status check_forward(forward_call *f, const
         return status;
     f->spec = *(const nrg_floater_spec *)c.part[NRG_FLOATER_SPEC];
     f->args = *(const nrg_floater_args *)c.part[NRG_FLOATER_ARGS];
-    f->p_stride = c.stride[NRG_FLOATER_P][0];
+    f->p_stride = c.laid.stride[NRG_FLOATER_P][0];
     return check_times(&f->spec);
 }
 
@@ -162,7 +162,7 @@ static __attribute__((noinline)) nrg_status check_backward(backward_call *b, con
         return status;
     b->spec = *(const nrg_floater_spec *)c.part[NRG_FLOATER_SPEC];
     b->args = *(const nrg_floater_backward_args *)c.part[NRG_FLOATER_ARGS];
-    b->dp_stride = c.stride[NRG_FLOATER_BACKWARD_DP][0];
+    b->dp_stride = c.laid.stride[NRG_FLOATER_BACKWARD_DP][0];
     return check_times(&b->spec);
 }
 

@@ -4,6 +4,7 @@
 #include "../job/norm.h"
 #include "../operands/check.h"
 #include "../operands/norm.h"
+#include "../operands/place.h"
 #include "norm_formula.h"
 #include "norm_quant.h"
 #include "planes.h"
@@ -88,55 +89,6 @@ static inline int dense_lies_well(norm_call *c, size_t row)
     return sound;
 }
 
-/* The dtype of what may be of another one than x; whether it may be this one. */
-static inline int is_beside(nrg_dtype *type, nrg_dtype asked, nrg_dtype dtype)
-{
-    *type = asked == NRG_DTYPE_SAME ? dtype : asked;
-    return (*type == dtype) | (*type == NRG_F32);
-}
-
-/* The same of any strides and dtypes. */
-static __attribute__((noinline)) int lies_well(norm_call *c, size_t row)
-{
-    const nrg_norm_spec *s = c->spec;
-    const nrg_norm_args *a = c->args;
-    const nrg_dtype dtype = s->dtype;
-    nrg_dtype y_dtype, r_dtype, w_dtype;
-    if (!(is_beside(&y_dtype, s->y_dtype, dtype) & is_beside(&r_dtype, s->r_dtype, dtype) &
-          is_beside(&w_dtype, s->w_dtype, dtype)))
-        return 0;
-    const size_t rows = c->rows, element = dtype == NRG_F32 ? 4 : 2;
-    const size_t y_element = y_dtype == NRG_F32 ? 4 : 2, y_row = s->dim * y_element;
-    const size_t r_element = r_dtype == NRG_F32 ? 4 : 2, r_row = s->dim * r_element;
-    const size_t w_element = w_dtype == NRG_F32 ? 4 : 2, w_row = s->dim * w_element;
-    quick_operand x, y = {0}, w, b, o, r = {0};
-    int sound = quick_rows(&x, a->x, a->x_stride[0], rows, row, element - 1) & quick_rows(&w, a->w, 0, 1, w_row, w_element - 1) &
-                quick_rows(&o, a->o, a->o_stride[0], rows, row, element - 1);
-    sound &= quick_apart(&o, &x, 1) & quick_apart(&o, &w, 0);
-    /* each with a branch, since hardly a program mixes them: a third of the checks of a call without */
-    if (a->b)
-        sound &= quick_rows(&b, a->b, 0, 1, w_row, w_element - 1) & quick_apart(&o, &b, 0);
-    if (a->y)
-        sound &= quick_rows(&y, a->y, a->y_stride[0], rows, y_row, y_element - 1) & quick_apart(&o, &y, y_dtype == dtype);
-    if (a->r) {
-        sound &= quick_rows(&r, a->r, a->r_stride[0], rows, r_row, r_element - 1) & quick_apart(&r, &x, r_dtype == dtype) &
-                 quick_apart(&r, &w, 0) & quick_apart(&r, &o, 0);
-        if (a->b)
-            sound &= quick_apart(&r, &b, 0);
-        if (a->y)
-            sound &= quick_apart(&r, &y, r_dtype == y_dtype);
-    }
-    c->bytes = rows * (2 * row + (a->y ? y_row : 0) + (a->r ? r_row : 0));
-    c->x_stride = x.stride;
-    c->y_stride = y.stride;
-    c->o_stride = o.stride;
-    c->r_stride = r.stride;
-    c->y_dtype = y_dtype;
-    c->r_dtype = r_dtype;
-    c->w_dtype = w_dtype;
-    return sound;
-}
-
 /* Rows without gate, groups and statistics, which most calls are: all that is the same of dense and of other ones. */
 static inline int has_plain_options(const nrg_norm_spec *s, const nrg_norm_args *a)
 {
@@ -160,13 +112,29 @@ static inline norm_call plain_call(const nrg_norm_spec *s, const nrg_norm_args *
     return (norm_call){.spec = s, .args = a, .rows = a->rows, .groups = 1};
 }
 
-/* Whether such rows have what constructors leave as it is: of 430 instructions of checks and job 270 are left (callgrind, AVX2).
- */
-static inline int is_usual(const nrg_norm_spec *s, const nrg_norm_args *a)
+/* What such rows have beside that: 0 where they are dense and of one dtype; and where the rest is what constructors leave: of 430
+ * instructions of checks and job 270 are left then (callgrind, AVX2). */
+static inline size_t unlike_dense(const nrg_norm_spec *s, const nrg_norm_args *a)
 {
-    return !((unsigned)s->y_dtype | (unsigned)s->r_dtype | (unsigned)s->w_dtype | (unsigned)s->eps_mode | (unsigned)s->c_mode |
-             (unsigned)s->weights | (unsigned)s->accuracy | (unsigned)a->store | a->x_stride[0] | a->y_stride[0] |
-             a->o_stride[0] | a->r_stride[0]);
+    return (unsigned)s->y_dtype | (unsigned)s->r_dtype | (unsigned)s->w_dtype | (unsigned)a->store | a->x_stride[0] |
+           a->y_stride[0] | a->o_stride[0] | a->r_stride[0];
+}
+static inline size_t unlike_usual(const nrg_norm_spec *s)
+{
+    return (unsigned)s->eps_mode | (unsigned)s->c_mode | (unsigned)s->weights | (unsigned)s->accuracy;
+}
+
+/* The job of dense rows with other options, in a frame of its own. Whether they are plainly sound. */
+static __attribute__((noinline)) int dense_job(nrg_norm_job *job, const nrg_norm_spec *s, const nrg_norm_args *a, int ith,
+                                               int nth)
+{
+    norm_call call = plain_call(s, a);
+    if (!(((unsigned)s->eps_mode <= NRG_EPS_MAX) & ((unsigned)s->c_mode <= NRG_C_GIVEN) &
+              ((unsigned)s->weights <= NRG_WEIGHTS_GROUP) & ((unsigned)s->accuracy <= NRG_ACCURACY_EXACT) &&
+          dense_lies_well(&call, s->dim * (s->dtype == NRG_F32 ? 4 : 2))))
+        return 0;
+    fill_job(job, &call, ith, nth, 0);
+    return 1;
 }
 
 /* ---- all other calls ---- */
@@ -230,10 +198,10 @@ static __attribute__((noinline)) void set_planes(nrg_planes *p, nrg_norm_job *jo
     const void *const tensor[TENSORS] = {a->x, a->y, a->z, a->o, a->r};
     planes_begin(p, nrg_norm_alike(call->spec), a->rows, a->rows2, a->rows3);
     for (unsigned i = 0; i < TENSORS; i++)
-        planes_add(p, i, tensor[i], row[i], c->stride[at[i]]);
+        planes_add(p, i, tensor[i], row[i], c->laid.stride[at[i]]);
     if (call->spec->format) {
-        planes_add(p, Q, a->packed, 0, c->stride[NRG_NORM_PACKED]);
-        planes_add(p, SCALES, a->scales, 0, c->stride[NRG_NORM_SCALES]);
+        planes_add(p, Q, a->packed, 0, c->laid.stride[NRG_NORM_PACKED]);
+        planes_add(p, SCALES, a->scales, 0, c->laid.stride[NRG_NORM_SCALES]);
         quant_planes(p);
     } else {
         const int has_order = a->mean || a->rstd || call->part != NRG_NORM_WHOLE;
@@ -256,11 +224,10 @@ static __attribute__((noinline)) void set_planes(nrg_planes *p, nrg_norm_job *jo
 }
 
 /* Bytes instead of o. */
-static inline void set_quant(nrg_norm_job *job, nrg_norm_quant *quant, const norm_call *call, const nrg_checked *c, int ith,
-                             int nth)
+static inline void set_quant(nrg_norm_job *job, nrg_norm_quant *quant, const norm_call *call, const nrg_laid *l, int ith, int nth)
 {
     job->quant = quant;
-    *quant = NRG_NORM_QUANT(call->spec, call->args, c->stride[NRG_NORM_PACKED][0], c->stride[NRG_NORM_SCALES][0]);
+    *quant = NRG_NORM_QUANT(call->spec, call->args, l->stride[NRG_NORM_PACKED][0], l->stride[NRG_NORM_SCALES][0]);
     quant_share(&job->row_begin, &job->row_end, call->spec->format, call->rows, ith, nth);
 }
 
@@ -283,12 +250,12 @@ static __attribute__((noinline)) nrg_status make_job(nrg_norm_job *job, nrg_norm
         .part = part,
         .spec = c.part[NRG_NORM_SPEC],
         .args = &own,
-        .x_stride = c.stride[at[X]][0],
-        .y_stride = c.stride[at[Y]][0],
-        .z_stride = c.stride[at[Z]][0],
-        .o_stride = c.stride[at[O]][0],
-        .r_stride = c.stride[at[R]][0],
-        .bytes = c.bytes,
+        .x_stride = c.laid.stride[at[X]][0],
+        .y_stride = c.laid.stride[at[Y]][0],
+        .z_stride = c.laid.stride[at[Z]][0],
+        .o_stride = c.laid.stride[at[O]][0],
+        .r_stride = c.laid.stride[at[R]][0],
+        .bytes = c.laid.bytes,
         .y_dtype = c.sizes.type[NRG_NORM_TYPE_Y],
         .r_dtype = c.sizes.type[NRG_NORM_TYPE_R],
         .w_dtype = c.sizes.type[NRG_NORM_TYPE_W],
@@ -308,7 +275,7 @@ static __attribute__((noinline)) nrg_status make_job(nrg_norm_job *job, nrg_norm
     }
     job->quant = NULL;
     if (call.spec->format)
-        set_quant(job, quant, &call, &c, ith, nth);
+        set_quant(job, quant, &call, &c.laid, ith, nth);
     return NRG_OK;
 }
 
@@ -357,6 +324,11 @@ static const norm_kernels part_kernels = {.gated = {NRG_TABLES_OF(norm_gated)}};
  * of them */
 static const norm_kernels f32_kernels = {.plain = {nrg_norm_forward_f32_kernels}};
 
+static inline nrg_norm_forward_kernel *const *const *kernels_of(const nrg_norm_job *job, const norm_kernels *kernels)
+{
+    return job->quant && kernels->bytes[0] ? kernels->bytes : nrg_norm_is_gated(job) ? kernels->gated : kernels->plain;
+}
+
 static __attribute__((noinline)) nrg_status forward(enum nrg_norm_part part, const nrg_norm_spec *spec, const nrg_norm_args *args,
                                                     nrg_row_statistics *statistics, const norm_kernels *kernels, int ith, int nth)
 {
@@ -367,10 +339,7 @@ static __attribute__((noinline)) nrg_status forward(enum nrg_norm_part part, con
     const nrg_status status = make_job(&job, &quant, &planes, &dtype, part, spec, args, statistics, ith, nth);
     if (status != NRG_OK || job.row_begin == job.row_end)
         return status;
-    nrg_norm_forward_kernel *const *const *const tables = job.quant && kernels->bytes[0] ? kernels->bytes
-                                                          : nrg_norm_is_gated(&job)      ? kernels->gated
-                                                                                         : kernels->plain;
-    nrg_norm_forward_kernel *const norm = tables[dtype - NRG_F32][nrg_active_path()];
+    nrg_norm_forward_kernel *const norm = kernels_of(&job, kernels)[dtype - NRG_F32][nrg_active_path()];
     if (planes_are_one(&planes))
         norm(&job);
     else
@@ -378,34 +347,71 @@ static __attribute__((noinline)) nrg_status forward(enum nrg_norm_part part, con
     return NRG_OK;
 }
 
-/* The job of plain rows that are not usual, in a frame of its own. Whether they are plainly sound. */
-static __attribute__((noinline)) int plain_job(nrg_norm_job *job, const nrg_norm_spec *s, const nrg_norm_args *a, int ith,
-                                               int nth)
+#define NRG_OF NRG_NORM
+#define NRG_NAME norm_forward
+#include "../operands/precheck.h"
+
+/* The job of rows in a matrix with any options, in a frame of its own. Whether they are plainly sound. */
+static __attribute__((noinline)) int matrix_job(nrg_norm_job *job, nrg_norm_quant *quant, const nrg_norm_spec *s,
+                                                const nrg_norm_args *a, int ith, int nth)
 {
-    norm_call call = plain_call(s, a);
-    if (!(((unsigned)s->eps_mode <= NRG_EPS_MAX) & ((unsigned)a->store <= NRG_STORE_STREAM) &
-              ((unsigned)s->c_mode <= NRG_C_GIVEN) & ((unsigned)s->weights <= NRG_WEIGHTS_GROUP) &
-              ((unsigned)s->accuracy <= NRG_ACCURACY_EXACT) &&
-          lies_well(&call, s->dim * (s->dtype == NRG_F32 ? 4 : 2))))
+    nrg_laid l;
+    if (!s || !a || a->rows2 != 1 || a->rows3 != 1 || nrg_norm_alike(s) != 1 || !norm_forward_precheck(s, a, ith, nth, &l))
         return 0;
+    const norm_call call = {
+        .spec = s,
+        .args = a,
+        .x_stride = l.stride[NRG_NORM_X][0],
+        .y_stride = l.stride[NRG_NORM_Y][0],
+        .z_stride = l.stride[NRG_NORM_Z][0],
+        .o_stride = l.stride[NRG_NORM_O][0],
+        .r_stride = l.stride[NRG_NORM_R][0],
+        .bytes = l.bytes,
+        .rows = a->rows,
+        .groups = nrg_norm_groups(s),
+        .y_dtype = nrg_own_dtype(s->y_dtype, s->dtype),
+        .r_dtype = nrg_own_dtype(s->r_dtype, s->dtype),
+        .w_dtype = nrg_own_dtype(s->w_dtype, s->dtype),
+    };
     fill_job(job, &call, ith, nth, 0);
+    job->quant = NULL;
+    if (s->format)
+        set_quant(job, quant, &call, &l, ith, nth);
     return 1;
 }
 
-static inline __attribute__((always_inline)) nrg_status whole(const nrg_norm_spec *spec, const nrg_norm_args *args,
-                                                              const norm_kernels *kernels, int ith, int nth)
+static __attribute__((noinline)) nrg_status forward_matrix(const nrg_norm_spec *spec, const nrg_norm_args *args, int ith, int nth)
+{
+    nrg_norm_job job;
+    nrg_norm_quant quant;
+    if (!matrix_job(&job, &quant, spec, args, ith, nth))
+        return forward(NRG_NORM_WHOLE, spec, args, NULL, &all_kernels, ith, nth);
+    if (job.row_begin != job.row_end)
+        kernels_of(&job, &all_kernels)[spec->dtype - NRG_F32][nrg_active_path()](&job);
+    return NRG_OK;
+}
+
+/* The shortcuts below have no other options. */
+static nrg_status forward_usual(const nrg_norm_spec *spec, const nrg_norm_args *args, int ith, int nth)
+{
+    return forward(NRG_NORM_WHOLE, spec, args, NULL, &f32_kernels, ith, nth);
+}
+
+/* Dense rows with plain options, which most calls are. rest: of all others. */
+static inline __attribute__((always_inline)) nrg_status
+whole(const nrg_norm_spec *spec, const nrg_norm_args *args, const norm_kernels *kernels,
+      nrg_status (*rest)(const nrg_norm_spec *, const nrg_norm_args *, int, int), int ith, int nth)
 {
     nrg_norm_job job;
     if (!(spec && args && (ith >= 0) & (ith < nth) && has_plain_options(spec, args) && args->o))
-        return forward(NRG_NORM_WHOLE, spec, args, NULL, kernels, ith, nth);
-    if (is_usual(spec, args)) {
-        /* nobody is given its address: it stays in registers */
-        norm_call call = plain_call(spec, args);
+        return rest(spec, args, ith, nth);
+    if (!(unlike_dense(spec, args) | unlike_usual(spec))) {
+        norm_call call = plain_call(spec, args); /* nobody is given its address: it stays in registers */
         if (!dense_lies_well(&call, spec->dim * (spec->dtype == NRG_F32 ? 4 : 2)))
-            return forward(NRG_NORM_WHOLE, spec, args, NULL, kernels, ith, nth);
+            return rest(spec, args, ith, nth);
         fill_job(&job, &call, ith, nth, 1);
-    } else if (!plain_job(&job, spec, args, ith, nth))
-        return forward(NRG_NORM_WHOLE, spec, args, NULL, kernels, ith, nth);
+    } else if (unlike_dense(spec, args) || !dense_job(&job, spec, args, ith, nth))
+        return rest(spec, args, ith, nth);
     if (job.row_begin != job.row_end)
         kernels->plain[spec->dtype - NRG_F32][nrg_active_path()](&job);
     return NRG_OK;
@@ -413,7 +419,7 @@ static inline __attribute__((always_inline)) nrg_status whole(const nrg_norm_spe
 
 nrg_status nrg_norm_forward(const nrg_norm_spec *spec, const nrg_norm_args *args, int ith, int nth)
 {
-    return whole(spec, args, &all_kernels, ith, nth);
+    return whole(spec, args, &all_kernels, forward_matrix, ith, nth);
 }
 
 /* A half of a pass where rows have nothing but w and b beside them: whether it is plainly sound, and then it is done. In a frame
@@ -421,7 +427,8 @@ nrg_status nrg_norm_forward(const nrg_norm_spec *spec, const nrg_norm_args *args
 static __attribute__((noinline)) int run_half(enum nrg_norm_part part, const nrg_norm_spec *s, const nrg_norm_args *a,
                                               nrg_row_statistics *statistics, int ith, int nth)
 {
-    if (!(s && a && statistics && (ith >= 0) & (ith < nth) && has_plain_options(s, a) && is_usual(s, a) && !a->y && !a->r))
+    if (!(s && a && statistics && (ith >= 0) & (ith < nth) && has_plain_options(s, a) &&
+          !(unlike_dense(s, a) | unlike_usual(s)) && !a->y && !a->r))
         return 0;
     nrg_norm_job job;
     norm_call call = plain_call(s, a);
@@ -508,7 +515,7 @@ static __attribute__((noinline)) nrg_status forward_f32(nrg_norm_spec spec, size
     args.y = y;
     args.b = b;
     args.r = r;
-    return whole(&spec, &args, &f32_kernels, 0, 1);
+    return whole(&spec, &args, &f32_kernels, forward_usual, 0, 1);
 }
 
 nrg_status nrg_rms_norm_f32(size_t rows, size_t dim, const float *x, const float *w, float *o, double eps)

@@ -7,13 +7,23 @@
 #include "../job/norm.h"
 #include "../operands/check.h"
 #include "../operands/norm.h"
+#include "../operands/place.h"
 #include "norm_backward.h"
-#include "norm_backward_plain.h"
 #include "norm_formula.h"
 #include "planes.h"
 #include "reduce.h"
 #include "share.h"
 #include "stream.h"
+
+/* Sound arguments: real strides inside of a plane, dtypes, bytes in all. */
+typedef struct backward_call {
+    const nrg_norm_spec *spec;
+    const nrg_norm_backward_args *args;
+    size_t d_o_stride, dr_in_stride, x_stride, y_stride, z_stride, dx_stride, dy_stride,
+        dz_stride;      /* x: r, where that is given */
+    size_t bytes, rows; /* rows: of the kernel */
+    nrg_dtype x_dtype, y_dtype, r_dtype, w_dtype;
+} backward_call;
 
 /* Rows of the kernel: groups that share one w and b are rows. */
 static size_t rows_of(const nrg_norm_spec *spec, const nrg_norm_backward_args *args)
@@ -30,14 +40,14 @@ static __attribute__((noinline)) void set_planes(nrg_planes *p, nrg_norm_backwar
                  y_row = dim * (c->sizes.type[NRG_NORM_TYPE_Y] == NRG_F32 ? 4 : 2),
                  r_row = dim * (c->sizes.type[NRG_NORM_TYPE_R] == NRG_F32 ? 4 : 2);
     planes_begin(p, nrg_norm_alike(s), a->rows, a->rows2, a->rows3);
-    planes_add(p, NRG_PLANES_D_O, job->d_o, row, c->stride[NRG_NORM_BACKWARD_D_O]);
-    planes_add(p, NRG_PLANES_DR_IN, job->dr_in, r_row, c->stride[NRG_NORM_BACKWARD_DR_IN]);
-    planes_add(p, NRG_PLANES_X, job->x, x_row, c->stride[a->r ? NRG_NORM_BACKWARD_R : NRG_NORM_BACKWARD_X]);
-    planes_add(p, NRG_PLANES_Y, job->y, y_row, c->stride[NRG_NORM_BACKWARD_Y]);
-    planes_add(p, NRG_PLANES_Z, job->z, row, c->stride[NRG_NORM_BACKWARD_Z]);
-    planes_add(p, NRG_PLANES_DX, job->dx, row, c->stride[NRG_NORM_BACKWARD_DX]);
-    planes_add(p, NRG_PLANES_DY, job->dy, y_row, c->stride[NRG_NORM_BACKWARD_DY]);
-    planes_add(p, NRG_PLANES_DZ, job->dz, row, c->stride[NRG_NORM_BACKWARD_DZ]);
+    planes_add(p, NRG_PLANES_D_O, job->d_o, row, c->laid.stride[NRG_NORM_BACKWARD_D_O]);
+    planes_add(p, NRG_PLANES_DR_IN, job->dr_in, r_row, c->laid.stride[NRG_NORM_BACKWARD_DR_IN]);
+    planes_add(p, NRG_PLANES_X, job->x, x_row, c->laid.stride[a->r ? NRG_NORM_BACKWARD_R : NRG_NORM_BACKWARD_X]);
+    planes_add(p, NRG_PLANES_Y, job->y, y_row, c->laid.stride[NRG_NORM_BACKWARD_Y]);
+    planes_add(p, NRG_PLANES_Z, job->z, row, c->laid.stride[NRG_NORM_BACKWARD_Z]);
+    planes_add(p, NRG_PLANES_DX, job->dx, row, c->laid.stride[NRG_NORM_BACKWARD_DX]);
+    planes_add(p, NRG_PLANES_DY, job->dy, y_row, c->laid.stride[NRG_NORM_BACKWARD_DY]);
+    planes_add(p, NRG_PLANES_DZ, job->dz, row, c->laid.stride[NRG_NORM_BACKWARD_DZ]);
     planes_fold(p, 0);
     job->d_o_stride = p->stride[NRG_PLANES_D_O][0];
     job->dr_in_stride = p->stride[NRG_PLANES_DR_IN][0];
@@ -101,6 +111,29 @@ static inline void fill_job(nrg_norm_backward_job *job, const backward_call *c)
     set_formula(&job->formula, s, job->dim);
 }
 
+static inline backward_call call_of(const nrg_norm_spec *s, const nrg_norm_backward_args *a, const nrg_laid *l)
+{
+    const nrg_dtype r_dtype = nrg_own_dtype(s->r_dtype, s->dtype);
+    return (backward_call){
+        .spec = s,
+        .args = a,
+        .d_o_stride = l->stride[NRG_NORM_BACKWARD_D_O][0],
+        .dr_in_stride = l->stride[NRG_NORM_BACKWARD_DR_IN][0],
+        .x_stride = l->stride[a->r ? NRG_NORM_BACKWARD_R : NRG_NORM_BACKWARD_X][0],
+        .y_stride = l->stride[NRG_NORM_BACKWARD_Y][0],
+        .z_stride = l->stride[NRG_NORM_BACKWARD_Z][0],
+        .dx_stride = l->stride[NRG_NORM_BACKWARD_DX][0],
+        .dy_stride = l->stride[NRG_NORM_BACKWARD_DY][0],
+        .dz_stride = l->stride[NRG_NORM_BACKWARD_DZ][0],
+        .bytes = l->bytes,
+        .rows = rows_of(s, a),
+        .x_dtype = a->r ? r_dtype : s->dtype,
+        .y_dtype = nrg_own_dtype(s->y_dtype, s->dtype),
+        .r_dtype = r_dtype,
+        .w_dtype = nrg_own_dtype(s->w_dtype, s->dtype),
+    };
+}
+
 /* Everything that the two phases check; *spec and *args are then this version's, in *c. The job has no share yet. */
 static nrg_status make_job(nrg_norm_backward_job *job, nrg_planes *planes, nrg_checked *c, const nrg_norm_spec **spec,
                            const nrg_norm_backward_args **args, int ith, int nth)
@@ -110,24 +143,7 @@ static nrg_status make_job(nrg_norm_backward_job *job, nrg_planes *planes, nrg_c
         return status;
     const nrg_norm_spec *s = *spec = c->part[NRG_NORM_SPEC];
     const nrg_norm_backward_args *a = *args = c->part[NRG_NORM_ARGS];
-    const backward_call call = {
-        .spec = s,
-        .args = a,
-        .d_o_stride = c->stride[NRG_NORM_BACKWARD_D_O][0],
-        .dr_in_stride = c->stride[NRG_NORM_BACKWARD_DR_IN][0],
-        .x_stride = c->stride[a->r ? NRG_NORM_BACKWARD_R : NRG_NORM_BACKWARD_X][0],
-        .y_stride = c->stride[NRG_NORM_BACKWARD_Y][0],
-        .z_stride = c->stride[NRG_NORM_BACKWARD_Z][0],
-        .dx_stride = c->stride[NRG_NORM_BACKWARD_DX][0],
-        .dy_stride = c->stride[NRG_NORM_BACKWARD_DY][0],
-        .dz_stride = c->stride[NRG_NORM_BACKWARD_DZ][0],
-        .bytes = c->bytes,
-        .rows = rows_of(s, a),
-        .x_dtype = c->sizes.type[a->r ? NRG_NORM_TYPE_R : NRG_NORM_TYPE_X],
-        .y_dtype = c->sizes.type[NRG_NORM_TYPE_Y],
-        .r_dtype = c->sizes.type[NRG_NORM_TYPE_R],
-        .w_dtype = c->sizes.type[NRG_NORM_TYPE_W],
-    };
+    const backward_call call = call_of(s, a, &c->laid);
     fill_job(job, &call);
     if (!c->is_matrix || nrg_norm_alike(s) > 1)
         set_planes(planes, job, s, a, c);
@@ -173,7 +189,7 @@ nrg_status nrg_norm_backward_workspace(const nrg_norm_spec *spec, const nrg_norm
     nrg_status status = nrg_check_options(&c, &nrg_call_norm_backward_workspace, (const void *const[]){spec, args});
     if (status != NRG_OK)
         return status;
-    *bytes = c.sizes.n[NRG_NORM_BACKWARD_SPACE] * sizeof(double);
+    *bytes = c.sizes.n[NRG_NORM_BACKWARD_WORKSPACE_N_SPACE] * sizeof(double);
     return NRG_OK;
 }
 
@@ -208,9 +224,19 @@ static __attribute__((noinline)) nrg_status backward(const nrg_norm_spec *spec, 
     return status == NRG_OK ? run(&job, dtype) : status;
 }
 
-static inline int is_plain(backward_call *c, const nrg_norm_spec *spec, const nrg_norm_backward_args *args, int ith, int nth)
+#define NRG_OF NRG_NORM_BACKWARD
+#define NRG_NAME norm_backward
+#include "../operands/precheck.h"
+
+/* Whether rows in a matrix are plainly sound; *c is then complete. */
+static __attribute__((noinline)) int is_plain(backward_call *c, const nrg_norm_spec *s, const nrg_norm_backward_args *a, int ith,
+                                              int nth)
 {
-    return spec && args && (ith >= 0) & (ith < nth) && backward_is_plain(c, spec, args);
+    nrg_laid laid;
+    if (!s || !a || a->rows2 != 1 || a->rows3 != 1 || nrg_norm_alike(s) != 1 || !norm_backward_precheck(s, a, ith, nth, &laid))
+        return 0;
+    *c = call_of(s, a, &laid);
+    return 1;
 }
 
 /* Whether the call was plain, and is done: in a frame of its own, which does not lie below the other way. */

@@ -23,10 +23,10 @@ static __attribute__((noinline)) nrg_status make_jobs(nrg_norm_rope_job both[2],
     const nrg_norm_spec *norm = c.part[NRG_NORM_ROPE_NORM];
     const nrg_rope_args *const rope = c.part[NRG_NORM_ROPE_ARGS];
     status = rope_make_jobs(job, batches, &c, c.part[NRG_NORM_ROPE_SPEC], rope, NRG_NORM_ROPE_Q_O, 0,
-                            nrg_wants_stream(rope->store, c.bytes));
+                            nrg_wants_stream(rope->store, c.laid.bytes));
     if (status != NRG_OK)
         return status;
-    const size_t groups = norm->groups, *const rows = &c.sizes.n[NRG_NORM_ROPE_Q_ROWS];
+    const size_t groups = norm->groups, *const rows = &c.sizes.n[NRG_NORM_ROPE_N_Q_ROWS];
     const size_t begin = nrg_share(rows[0] + rows[1], ith, nth), end = nrg_share(rows[0] + rows[1], ith + 1, nth);
     *dtype = norm->dtype;
     for (int k = 0; k < 2; k++) {
@@ -167,7 +167,7 @@ static __attribute__((noinline)) nrg_status make_halves(half h[2], const void *c
             continue;
         a->d_o = a->dx = r->o;
         a->store = NRG_STORE_KEEP;
-        const size_t *const x = c.stride[NRG_NORM_ROPE_BACKWARD_Q_X + k];
+        const size_t *const x = c.laid.stride[NRG_NORM_ROPE_BACKWARD_Q_X + k];
         set_rows(a, &(shape){.count = {r->heads, rope->tokens, batches[k].count},
                              .x_stride = {x[0], x[1], x[2]},
                              .o_stride = {r->o_head_stride, r->o_token_stride, batches[k].o_stride}});

@@ -41,10 +41,10 @@ static void set_planes(nrg_planes *p, size_t stride[OWN_TENSORS], const nrg_norm
     const void *const tensor[OWN_TENSORS] = {a->x, a->y, r, a->o};
     planes_begin(p, 1, a->rows, a->rows2, a->rows3);
     for (unsigned i = 0; i < OWN_TENSORS; i++)
-        planes_add(p, i, tensor[i], 0, c->stride[i == R && !a->r ? NRG_SANDWICH_O : at[i]]);
+        planes_add(p, i, tensor[i], 0, c->laid.stride[i == R && !a->r ? NRG_SANDWICH_O : at[i]]);
     if (a->packed) {
-        planes_add(p, Q, a->packed, 0, c->stride[NRG_SANDWICH_PACKED]);
-        planes_add(p, SCALES, a->scales, 0, c->stride[NRG_SANDWICH_SCALES]);
+        planes_add(p, Q, a->packed, 0, c->laid.stride[NRG_SANDWICH_PACKED]);
+        planes_add(p, SCALES, a->scales, 0, c->laid.stride[NRG_SANDWICH_SCALES]);
         quant_planes(p);
     } else {
         planes_fold(p, 0);
@@ -69,8 +69,8 @@ static __attribute__((noinline)) nrg_status make_job(nrg_norm_sandwich_job *job,
     const nrg_dtype r_dtype = c.sizes.type[NRG_NORM_TYPE_R];
     const int r_is_wide = r_dtype != one->dtype;
     const size_t row_bytes = one->dim * nrg_dtype_size(r_dtype);
-    size_t stride[OWN_TENSORS] = {c.stride[NRG_SANDWICH_X][0], c.stride[NRG_SANDWICH_Y][0],
-                                  c.stride[a->r ? NRG_SANDWICH_R : NRG_SANDWICH_O][0], c.stride[NRG_SANDWICH_O][0]};
+    size_t stride[OWN_TENSORS] = {c.laid.stride[NRG_SANDWICH_X][0], c.laid.stride[NRG_SANDWICH_Y][0],
+                                  c.laid.stride[a->r ? NRG_SANDWICH_R : NRG_SANDWICH_O][0], c.laid.stride[NRG_SANDWICH_O][0]};
     planes->count[1] = 1;
     if (!c.is_matrix)
         set_planes(planes, stride, a, r, &c);
@@ -90,7 +90,7 @@ static __attribute__((noinline)) nrg_status make_job(nrg_norm_sandwich_job *job,
     first->y_f32 = c.sizes.type[NRG_NORM_TYPE_Y] == NRG_F32;
     first->after = 1;
     first->o_f32 = r_is_wide;
-    first->stream = nrg_is_far(c.bytes) ? 2 : 0; /* r is read again at once */
+    first->stream = nrg_is_far(c.laid.bytes) ? 2 : 0; /* r is read again at once */
     fill_norm(second, two, c.sizes.type[NRG_SANDWICH_TYPE_W2]);
     second->x = r;
     second->x_stride = stride[R];
@@ -106,14 +106,14 @@ static __attribute__((noinline)) nrg_status make_job(nrg_norm_sandwich_job *job,
     second->o_stride = stride[O];
     second->mean = a->mean2;
     second->rstd = a->rstd2;
-    second->stream = nrg_wants_stream(a->store, c.bytes);
+    second->stream = nrg_wants_stream(a->store, c.laid.bytes);
     job->row_begin = nrg_share(rows, ith, nth);
     job->row_end = nrg_share(rows, ith + 1, nth);
     job->turn = TURN_BYTES / row_bytes ? TURN_BYTES / row_bytes : 1;
     if (two->format) {
         const size_t together = nrg_format_rows(two->format);
         second->quant = quant;
-        *quant = NRG_NORM_QUANT(two, a, c.stride[NRG_SANDWICH_PACKED][0], c.stride[NRG_SANDWICH_SCALES][0]);
+        *quant = NRG_NORM_QUANT(two, a, c.laid.stride[NRG_SANDWICH_PACKED][0], c.laid.stride[NRG_SANDWICH_SCALES][0]);
         quant_share(&job->row_begin, &job->row_end, two->format, rows, ith, nth);
         job->turn = (job->turn + together - 1) / together * together;
     }
@@ -208,7 +208,7 @@ static __attribute__((noinline)) nrg_status make_halves(halves *h, const void *c
     nrg_norm_backward_args *const one = &h->one, *const two = &h->two;
     const nrg_dtype *const type = c.sizes.type;
     const int dr_in_dy = a->dy && type[NRG_NORM_TYPE_Y] == type[NRG_NORM_TYPE_X];
-    const size_t first_bytes = c.sizes.n[NRG_SANDWICH_SPACE_FIRST] * sizeof(double);
+    const size_t first_bytes = c.sizes.n[NRG_SANDWICH_BACKWARD_N_SPACE_FIRST] * sizeof(double);
     h->first = *(const nrg_norm_spec *)c.part[NRG_SANDWICH_FIRST];
     h->second = *(const nrg_norm_spec *)c.part[NRG_SANDWICH_SECOND];
     h->second.y_dtype = h->first.y_dtype;
@@ -260,7 +260,7 @@ nrg_status nrg_norm_sandwich_backward_workspace(const nrg_norm_spec *first, cons
         nrg_check_options(&c, &nrg_call_norm_sandwich_backward_workspace, (const void *const[]){first, second, args});
     if (status != NRG_OK)
         return status;
-    *bytes = c.sizes.n[NRG_SANDWICH_SPACE] * sizeof(double);
+    *bytes = c.sizes.n[NRG_SANDWICH_BACKWARD_WORKSPACE_N_SPACE] * sizeof(double);
     return NRG_OK;
 }
 

@@ -78,7 +78,7 @@ static __attribute__((noinline)) nrg_status make_call(qkv_call *call, const nrg_
         return status;
     call->own = *(const nrg_rope_spec *)c.part[NRG_QKV_ROPE];
     call->spec = &call->own;
-    call->table.positions_stride = c.stride[NRG_QKV_POSITIONS][0];
+    call->table.positions_stride = c.laid.stride[NRG_QKV_POSITIONS][0];
     const size_t heads[TENSORS] = {a->q_heads, a->k_heads, a->v_heads};
     const void *const x[TENSORS] = {a->q, a->k, a->v};
     void *const o[TENSORS] = {a->q_o, a->k_o, a->v_o};
@@ -86,8 +86,8 @@ static __attribute__((noinline)) nrg_status make_call(qkv_call *call, const nrg_
         call->tensor[i] = (qkv_tensor){
             .x = x[i],
             .o = o[i],
-            .x_strides = {c.stride[NRG_QKV_Q + i][0], c.stride[NRG_QKV_Q + i][1]},
-            .o_strides = {c.stride[NRG_QKV_Q_O + i][0], c.stride[NRG_QKV_Q_O + i][1]},
+            .x_strides = {c.laid.stride[NRG_QKV_Q + i][0], c.laid.stride[NRG_QKV_Q + i][1]},
+            .o_strides = {c.laid.stride[NRG_QKV_Q_O + i][0], c.laid.stride[NRG_QKV_Q_O + i][1]},
             .heads = heads[i],
             .dim = i == V ? a->v_dim : a->dim,
             .o_dtype = c.sizes.type[NRG_QKV_TYPE_Q_O + i],
@@ -245,6 +245,6 @@ nrg_status nrg_qkv_workspace(const nrg_rope_spec *rope, const nrg_qkv_args *args
     const nrg_rope_shares shares = {nth, 0};
     const nrg_status status = nrg_check_options(&c, &nrg_call_qkv_workspace, (const void *const[]){rope, args, &shares});
     if (status == NRG_OK)
-        *bytes = c.sizes.n[NRG_QKV_SPACE] * sizeof(double);
+        *bytes = c.sizes.n[NRG_QKV_WORKSPACE_N_SPACE] * sizeof(double);
     return status;
 }

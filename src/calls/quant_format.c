@@ -26,9 +26,7 @@ size_t nrg_quant_scales(nrg_quant_format format, size_t dim) { return is_format(
 
 size_t nrg_quant_size(nrg_quant_format format, size_t rows, size_t dim)
 {
-    nrg_quant_sizes q;
     size_t bytes = 0;
-    if (is_format(format) && nrg_measure_quant(format, dim, rows, &q) == NRG_OK && !nrg_product(q.bytes, q.rows, &bytes))
-        bytes = 0;
-    return bytes;
+    const int is_sound = is_format(format) && nrg_check_quant(format, dim, rows) == NRG_OK;
+    return is_sound && nrg_product(nrg_format_bytes(format, dim), rows / nrg_format_rows(format), &bytes) ? bytes : 0;
 }

@@ -3,6 +3,7 @@
  * SPDX-License-Identifier: MIT */
 #include "../job/quantize.h"
 #include "../operands/check.h"
+#include "../operands/place.h"
 #include "../operands/quantize.h"
 #include "../kernels.h"
 #include "planes.h"
@@ -11,75 +12,115 @@
 
 enum { X, Q, SCALES }; /* tensors of the planes, whose lowest level are groups of rows */
 
-/* What both calls have: strides as they were checked. */
+#define NRG_OF NRG_QUANTIZE
+#define NRG_NAME quantize
+#include "../operands/precheck.h"
+
+#define NRG_OF NRG_DEQUANTIZE
+#define NRG_NAME dequantize
+#include "../operands/precheck.h"
+
+/* What both calls have, and where their operands lie. */
 typedef struct operands {
-    const void *x, *q, *scales;
-    const size_t *x_stride, *q_stride, *scales_stride;
     size_t rows, rows2, rows3;
+    const size_t *x, *q, *scales; /* strides */
 } operands;
 
-static void fill(nrg_quantize_job *job, nrg_planes *p, const operands *o, int ith, int nth)
+/* Groups of rows in planes; of one plane nothing has to be said but that. */
+static inline void fill(nrg_quantize_job *job, nrg_planes *p, const operands *o, int has_scales, int ith, int nth)
 {
-    const size_t together = nrg_format_rows(job->format), groups = o->rows / together;
-    const size_t n = groups * o->rows2 * o->rows3;
-    job->x_stride = o->x_stride[0];
-    job->q_stride = o->q_stride[0];
-    job->scales_stride = o->scales_stride[0];
+    const size_t together = nrg_format_rows(job->format), groups = o->rows / together, n = groups * o->rows2 * o->rows3;
+    job->x_stride = o->x[0];
+    job->q_stride = o->q[0];
+    job->scales_stride = o->scales[0];
     job->begin = nrg_share(n, ith, nth);
     job->end = nrg_share(n, ith + 1, nth);
+    p->count[1] = 1;
+    if ((o->rows2 | o->rows3) <= 1)
+        return;
     planes_begin(p, groups, o->rows2, o->rows3, 1);
-    planes_add(p, X, o->x, together * o->x_stride[0], o->x_stride + 1);
-    planes_add(p, Q, o->q, o->q_stride[0], o->q_stride + 1);
-    planes_add(p, SCALES, o->scales, together * o->scales_stride[0], o->scales_stride + 1);
+    planes_add(p, X, job, together * o->x[0], o->x + 1);
+    planes_add(p, Q, job, o->q[0], o->q + 1);
+    planes_add(p, SCALES, has_scales ? job : NULL, together * o->scales[0], o->scales + 1);
     planes_fold(p, 1);
 }
 
-/* In frames of their own: what checking takes shall not lie below the kernel. */
-static __attribute__((noinline)) nrg_status make_quantize(nrg_quantize_job *job, nrg_planes *p, nrg_dtype *dtype,
-                                                          const nrg_quantize_args *args, int ith, int nth)
+static inline void fill_quantize(nrg_quantize_job *job, nrg_planes *p, const nrg_quantize_args *a, const nrg_laid *l, int ith,
+                                 int nth)
+{
+    const operands o = {
+        a->rows, a->rows2, a->rows3, l->stride[NRG_QUANTIZE_X], l->stride[NRG_QUANTIZE_PACKED], l->stride[NRG_QUANTIZE_SCALES]};
+    *job = (nrg_quantize_job){
+        .x = a->x, .q = a->packed, .scales = (char *)a->scales, .dim = a->dim, .format = a->format, .rounding = a->rounding};
+    job->far = nrg_is_far(l->bytes);
+    fill(job, p, &o, a->scales != NULL, ith, nth);
+}
+
+static inline void fill_dequantize(nrg_quantize_job *job, nrg_planes *p, const nrg_dequantize_args *a, const nrg_laid *l, int ith,
+                                   int nth)
+{
+    const operands o = {a->rows,
+                        a->rows2,
+                        a->rows3,
+                        l->stride[NRG_DEQUANTIZE_O],
+                        l->stride[NRG_DEQUANTIZE_PACKED],
+                        l->stride[NRG_DEQUANTIZE_SCALES]};
+    *job = (nrg_quantize_job){
+        .q_in = a->packed, .scales_in = (const char *)a->scales, .o = a->o, .dim = a->dim, .format = a->format};
+    fill(job, p, &o, a->scales != NULL, ith, nth);
+}
+
+/* Calls that no precheck accepts. In frames of their own: what checking takes shall not lie below the kernel. */
+static __attribute__((noinline)) nrg_status check_quantize(nrg_quantize_job *job, nrg_planes *p, nrg_dtype *dtype,
+                                                           const nrg_quantize_args *args, int ith, int nth)
 {
     nrg_checked c;
     const nrg_status status = nrg_check(&c, &nrg_call_quantize, (const void *const[]){args}, ith, nth);
     if (status != NRG_OK)
         return status;
     const nrg_quantize_args *a = c.part[0];
-    const operands o = {
-        a->x,    a->packed, a->scales, c.stride[NRG_QUANTIZE_X], c.stride[NRG_QUANTIZE_PACKED], c.stride[NRG_QUANTIZE_SCALES],
-        a->rows, a->rows2,  a->rows3};
     *dtype = a->dtype;
-    *job = (nrg_quantize_job){
-        .x = a->x, .q = a->packed, .scales = (char *)a->scales, .dim = a->dim, .format = a->format, .rounding = a->rounding};
-    job->far = nrg_is_far(c.bytes);
-    fill(job, p, &o, ith, nth);
+    fill_quantize(job, p, a, &c.laid, ith, nth);
     return NRG_OK;
 }
 
-static __attribute__((noinline)) nrg_status make_dequantize(nrg_quantize_job *job, nrg_planes *p, nrg_dtype *dtype,
-                                                            const nrg_dequantize_args *args, int ith, int nth)
+static __attribute__((noinline)) nrg_status check_dequantize(nrg_quantize_job *job, nrg_planes *p, nrg_dtype *dtype,
+                                                             const nrg_dequantize_args *args, int ith, int nth)
 {
     nrg_checked c;
     const nrg_status status = nrg_check(&c, &nrg_call_dequantize, (const void *const[]){args}, ith, nth);
     if (status != NRG_OK)
         return status;
     const nrg_dequantize_args *a = c.part[0];
-    const operands o = {a->o,
-                        a->packed,
-                        a->scales,
-                        c.stride[NRG_DEQUANTIZE_O],
-                        c.stride[NRG_DEQUANTIZE_PACKED],
-                        c.stride[NRG_DEQUANTIZE_SCALES],
-                        a->rows,
-                        a->rows2,
-                        a->rows3};
     *dtype = a->dtype;
-    *job = (nrg_quantize_job){
-        .q_in = a->packed, .scales_in = (const char *)a->scales, .o = a->o, .dim = a->dim, .format = a->format};
-    fill(job, p, &o, ith, nth);
+    fill_dequantize(job, p, a, &c.laid, ith, nth);
+    return NRG_OK;
+}
+
+static __attribute__((noinline)) nrg_status make_quantize(nrg_quantize_job *job, nrg_planes *p, nrg_dtype *dtype,
+                                                          const nrg_quantize_args *a, int ith, int nth)
+{
+    nrg_laid laid;
+    if (!quantize_precheck(a, ith, nth, &laid))
+        return check_quantize(job, p, dtype, a, ith, nth);
+    *dtype = a->dtype;
+    fill_quantize(job, p, a, &laid, ith, nth);
+    return NRG_OK;
+}
+
+static __attribute__((noinline)) nrg_status make_dequantize(nrg_quantize_job *job, nrg_planes *p, nrg_dtype *dtype,
+                                                            const nrg_dequantize_args *a, int ith, int nth)
+{
+    nrg_laid laid;
+    if (!dequantize_precheck(a, ith, nth, &laid))
+        return check_dequantize(job, p, dtype, a, ith, nth);
+    *dtype = a->dtype;
+    fill_dequantize(job, p, a, &laid, ith, nth);
     return NRG_OK;
 }
 
 /* A call of the kernel for each plane. */
-static void run(nrg_quantize_kernel *kernel, const nrg_quantize_job *all, const nrg_planes *p)
+static void run_planes(nrg_quantize_kernel *kernel, const nrg_quantize_job *all, const nrg_planes *p)
 {
     const size_t each = p->count[0];
     nrg_quantize_job job = *all;
@@ -99,6 +140,14 @@ static void run(nrg_quantize_kernel *kernel, const nrg_quantize_job *all, const 
         job.end = all->end - first < each ? all->end - first : each;
         kernel(&job);
     }
+}
+
+static inline void run(nrg_quantize_kernel *kernel, const nrg_quantize_job *all, const nrg_planes *p)
+{
+    if (planes_are_one(p))
+        kernel(all);
+    else
+        run_planes(kernel, all, p);
 }
 
 nrg_status nrg_quantize(const nrg_quantize_args *args, int ith, int nth)

@@ -27,10 +27,10 @@ static __attribute__((noinline)) nrg_status make_job(nrg_recurrent_job *job, nrg
         .p = a->p,
         .dim = a->dim,
         .n = a->positions,
-        .w_stride = c.stride[NRG_RECURRENT_W][0],
-        .p0_stride = c.stride[NRG_RECURRENT_P0][0],
-        .p_stride = c.stride[NRG_RECURRENT_P][0],
-        .p_chain_stride = c.stride[NRG_RECURRENT_P][1],
+        .w_stride = c.laid.stride[NRG_RECURRENT_W][0],
+        .p0_stride = c.laid.stride[NRG_RECURRENT_P0][0],
+        .p_stride = c.laid.stride[NRG_RECURRENT_P][0],
+        .p_chain_stride = c.laid.stride[NRG_RECURRENT_P][1],
         .begin = nrg_share(a->chains, ith, nth),
         .end = nrg_share(a->chains, ith + 1, nth),
         .w_f32 = c.sizes.type[NRG_RECURRENT_TYPE_W] == NRG_F32,
@@ -66,7 +66,7 @@ nrg_status nrg_recurrent_backward_workspace(const nrg_recurrent_backward_args *a
         return NRG_ERR_NULL;
     const nrg_status status = nrg_check_options(&c, &nrg_call_recurrent_backward_workspace, (const void *const[]){args});
     if (status == NRG_OK)
-        *bytes = c.sizes.n[NRG_RECURRENT_SPACE] * sizeof(float);
+        *bytes = c.sizes.n[NRG_RECURRENT_BACKWARD_WORKSPACE_N_SPACE] * sizeof(float);
     return status;
 }
 
@@ -92,14 +92,14 @@ static __attribute__((noinline)) nrg_status make_backward_job(nrg_recurrent_back
         .dim = a->dim,
         .n = a->positions,
         .chains = a->chains,
-        .w_stride = c.stride[NRG_RECURRENT_BACKWARD_W][0],
-        .p0_stride = c.stride[NRG_RECURRENT_BACKWARD_P0][0],
-        .p_stride = c.stride[NRG_RECURRENT_BACKWARD_P][0],
-        .p_chain_stride = c.stride[NRG_RECURRENT_BACKWARD_P][1],
-        .dp_stride = c.stride[NRG_RECURRENT_BACKWARD_DP][0],
-        .dp_chain_stride = c.stride[NRG_RECURRENT_BACKWARD_DP][1],
-        .dw_stride = c.stride[NRG_RECURRENT_BACKWARD_DW][0],
-        .dp0_stride = c.stride[NRG_RECURRENT_BACKWARD_D_P0][0],
+        .w_stride = c.laid.stride[NRG_RECURRENT_BACKWARD_W][0],
+        .p0_stride = c.laid.stride[NRG_RECURRENT_BACKWARD_P0][0],
+        .p_stride = c.laid.stride[NRG_RECURRENT_BACKWARD_P][0],
+        .p_chain_stride = c.laid.stride[NRG_RECURRENT_BACKWARD_P][1],
+        .dp_stride = c.laid.stride[NRG_RECURRENT_BACKWARD_DP][0],
+        .dp_chain_stride = c.laid.stride[NRG_RECURRENT_BACKWARD_DP][1],
+        .dw_stride = c.laid.stride[NRG_RECURRENT_BACKWARD_DW][0],
+        .dp0_stride = c.laid.stride[NRG_RECURRENT_BACKWARD_D_P0][0],
         .w_f32 = c.sizes.type[NRG_RECURRENT_TYPE_W] == NRG_F32,
         .p0_f32 = c.sizes.type[NRG_RECURRENT_TYPE_P0] == NRG_F32,
         .accumulate = a->accumulate != 0,

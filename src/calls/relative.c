@@ -21,11 +21,11 @@ static nrg_relative_job common_job(const nrg_checked *c)
         .queries = a->queries,
         .keys = a->keys,
         .dim = a->dim,
-        .slots = c->sizes.n[NRG_RELATIVE_CLASSES],
+        .slots = c->sizes.n[NRG_RELATIVE_SCORES_N_CLASSES],
         .zero = a->first_position - a->p_max,
         .step = 1,
-        .tables = c->sizes.n[NRG_RELATIVE_TABLES],
-        .table_f32 = c->sizes.type[NRG_RELATIVE_TYPE_TABLE] == NRG_F32,
+        .tables = c->sizes.n[NRG_RELATIVE_SCORES_N_TABLES],
+        .table_f32 = c->sizes.type[NRG_RELATIVE_SCORES_TYPE_TABLE] == NRG_F32,
         .accumulate = a->accumulate != 0,
     };
 }
@@ -59,11 +59,11 @@ static __attribute__((noinline)) nrg_status make_scores(nrg_relative_job *job, n
     *job = common_job(&c);
     if (!has_terms(a))
         return NRG_OK;
-    set_table(job, a, c.stride[NRG_RELATIVE_SCORES_TABLE]);
+    set_table(job, a, c.laid.stride[NRG_RELATIVE_SCORES_TABLE]);
     job->q = a->q;
     job->out = a->scores;
-    job->q_strides = nrg_rows_together(c.stride[NRG_RELATIVE_SCORES_Q]);
-    job->out_strides = nrg_rows_together(c.stride[NRG_RELATIVE_SCORES_SCORES]);
+    job->q_strides = nrg_rows_together(c.laid.stride[NRG_RELATIVE_SCORES_Q]);
+    job->out_strides = nrg_rows_together(c.laid.stride[NRG_RELATIVE_SCORES_SCORES]);
     share_rows(job, ith, nth);
     return NRG_OK;
 }
@@ -96,13 +96,13 @@ static __attribute__((noinline)) nrg_status make_values(nrg_relative_job *job, n
     *dtype = a->dtype;
     *job = common_job(&c);
     if (has_terms(a)) {
-        set_table(job, a, c.stride[NRG_RELATIVE_VALUES_TABLE]);
+        set_table(job, a, c.laid.stride[NRG_RELATIVE_VALUES_TABLE]);
         job->a = a->a;
-        job->a_strides = nrg_rows_together(c.stride[NRG_RELATIVE_VALUES_A]);
+        job->a_strides = nrg_rows_together(c.laid.stride[NRG_RELATIVE_VALUES_A]);
     }
     job->out = a->o;
     job->ends_out = a->ends;
-    job->out_strides = nrg_rows_together(c.stride[NRG_RELATIVE_VALUES_O]);
+    job->out_strides = nrg_rows_together(c.laid.stride[NRG_RELATIVE_VALUES_O]);
     share_rows(job, ith, nth);
     return NRG_OK;
 }
@@ -143,7 +143,7 @@ static __attribute__((noinline)) nrg_status make_backward(nrg_relative_job *job,
     if (status != NRG_OK)
         return status;
     const nrg_relative_args *a = c.part[NRG_RELATIVE_ARGS];
-    const size_t *const stride = c.stride[NRG_RELATIVE_BACKWARD_D_TABLE];
+    const size_t *const stride = c.laid.stride[NRG_RELATIVE_BACKWARD_D_TABLE];
     *dtype = a->dtype;
     *job = common_job(&c);
     if (!job->tables || (!has_terms(a) && a->accumulate))
@@ -152,8 +152,8 @@ static __attribute__((noinline)) nrg_status make_backward(nrg_relative_job *job,
         job->q = a->q;
         job->a = a->a;
         job->ends = a->ends_in;
-        job->q_strides = nrg_rows_together(c.stride[NRG_RELATIVE_BACKWARD_Q]);
-        job->a_strides = nrg_rows_together(c.stride[NRG_RELATIVE_BACKWARD_A]);
+        job->q_strides = nrg_rows_together(c.laid.stride[NRG_RELATIVE_BACKWARD_Q]);
+        job->a_strides = nrg_rows_together(c.laid.stride[NRG_RELATIVE_BACKWARD_A]);
     } else {
         job->batch = 0;
     }

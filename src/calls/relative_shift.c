@@ -28,8 +28,8 @@ static __attribute__((noinline)) nrg_status make_shift(nrg_relative_shift_job *j
     *job = (nrg_relative_shift_job){
         .in = backward ? a->d_scores : a->x,
         .out = backward ? a->dx : a->scores,
-        .in_strides = nrg_rows_together(c.stride[NRG_RELATIVE_SHIFT_IN]),
-        .out_strides = nrg_rows_together(c.stride[NRG_RELATIVE_SHIFT_OUT]),
+        .in_strides = nrg_rows_together(c.laid.stride[NRG_RELATIVE_SHIFT_IN]),
+        .out_strides = nrg_rows_together(c.laid.stride[NRG_RELATIVE_SHIFT_OUT]),
         .heads = a->heads,
         .rows = a->queries,
         .in_dim = backward ? a->keys : a->rel,
@@ -39,8 +39,8 @@ static __attribute__((noinline)) nrg_status make_shift(nrg_relative_shift_job *j
         .begin = nrg_share(rows, ith, nth),
         .end = nrg_share(rows, ith + 1, nth),
         .accumulate = a->accumulate != 0,
-        .stream = !a->accumulate && nrg_wants_stream(a->store, c.bytes),
-        .prefetch = nrg_wants_stream(NRG_STORE_AUTO, c.bytes),
+        .stream = !a->accumulate && nrg_wants_stream(a->store, c.laid.bytes),
+        .prefetch = nrg_wants_stream(NRG_STORE_AUTO, c.laid.bytes),
     };
     return NRG_OK;
 }
@@ -99,16 +99,16 @@ static __attribute__((noinline)) nrg_status make_pair(nrg_head_bias_job *job, nr
         .v = a->v,
         .o_u = a->o_u,
         .o_v = a->o_v,
-        .q_strides = nrg_heads_together(c.stride[NRG_HEAD_BIAS_Q]),
-        .o_u_strides = nrg_heads_together(c.stride[NRG_HEAD_BIAS_O_U]),
-        .o_v_strides = nrg_heads_together(c.stride[NRG_HEAD_BIAS_O_V]),
+        .q_strides = nrg_heads_together(c.laid.stride[NRG_HEAD_BIAS_Q]),
+        .o_u_strides = nrg_heads_together(c.laid.stride[NRG_HEAD_BIAS_O_U]),
+        .o_v_strides = nrg_heads_together(c.laid.stride[NRG_HEAD_BIAS_O_V]),
         .heads = a->heads,
         .rows = a->rows,
         .dim = a->dim,
         .bias_f32 = c.sizes.type[NRG_HEAD_BIAS_TYPE_BIAS] == NRG_F32,
-        .stream = !in_place && nrg_wants_stream(a->store, c.bytes),
-        .prefetch = nrg_wants_stream(NRG_STORE_AUTO, c.bytes),
-        .out_far = c.bytes > NRG_NEAR_BYTES,
+        .stream = !in_place && nrg_wants_stream(a->store, c.laid.bytes),
+        .prefetch = nrg_wants_stream(NRG_STORE_AUTO, c.laid.bytes),
+        .out_far = c.laid.bytes > NRG_NEAR_BYTES,
     };
     job->out_far &= !job->stream;
     if (!a->batch || !a->heads || !a->rows || !(a->o_u || a->o_v))
@@ -158,16 +158,16 @@ static __attribute__((noinline)) nrg_status make_pair_backward(nrg_head_bias_bac
         .dq = a->dq,
         .du = a->du,
         .dv = a->dv,
-        .d_o_u_strides = nrg_heads_together(c.stride[NRG_HEAD_BIAS_BACKWARD_D_O_U]),
-        .d_o_v_strides = nrg_heads_together(c.stride[NRG_HEAD_BIAS_BACKWARD_D_O_V]),
-        .dq_strides = nrg_heads_together(c.stride[NRG_HEAD_BIAS_BACKWARD_DQ]),
+        .d_o_u_strides = nrg_heads_together(c.laid.stride[NRG_HEAD_BIAS_BACKWARD_D_O_U]),
+        .d_o_v_strides = nrg_heads_together(c.laid.stride[NRG_HEAD_BIAS_BACKWARD_D_O_V]),
+        .dq_strides = nrg_heads_together(c.laid.stride[NRG_HEAD_BIAS_BACKWARD_DQ]),
         .batch = any ? a->batch : 0,
         .heads = a->heads,
         .rows = a->rows,
         .dim = a->dim,
         .accumulate = a->accumulate != 0,
-        .stream = any && a->dq && !in_place && nrg_wants_stream(a->store, c.bytes),
-        .prefetch = any && nrg_wants_stream(NRG_STORE_AUTO, c.bytes),
+        .stream = any && a->dq && !in_place && nrg_wants_stream(a->store, c.laid.bytes),
+        .prefetch = any && nrg_wants_stream(NRG_STORE_AUTO, c.laid.bytes),
     };
     /* without rows the sums are 0 */
     if (!a->heads || !(a->du || a->dv || (a->dq && any)))

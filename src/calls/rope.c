@@ -7,8 +7,8 @@
 
 #include "../exact/rope_frequencies.h"
 #include "../job/rope.h"
+#include "../operands/place.h"
 #include "quick.h"
-#include "quick_table.h"
 #include "rope_job.h"
 #include "share.h"
 
@@ -16,7 +16,7 @@ size_t nrg_rope_pairs(const nrg_rope_spec *spec)
 {
     nrg_checked c;
     const nrg_status status = nrg_check_options(&c, &nrg_call_rope_pairs, (const void *const[]){spec});
-    return status == NRG_OK ? c.sizes.n[NRG_ROPE_PAIRS] : 0;
+    return status == NRG_OK ? c.sizes.n[NRG_ROPE_PAIRS_N_PAIRS] : 0;
 }
 
 nrg_status nrg_rope_frequencies(const nrg_rope_spec *spec, double *frequencies, double *magnitude)
@@ -31,19 +31,9 @@ nrg_status nrg_rope_frequencies(const nrg_rope_spec *spec, double *frequencies, 
     return nrg_rope_turns(s, pairs, frequencies, magnitude) ? NRG_OK : NRG_ERR_CONSTANT;
 }
 
-/* Whether a call is plainly sound; *table_stride is then the real one. Without sections there is one axis of positions. */
-static inline int is_plain_table(size_t *table_stride, const nrg_rope_spec *s, const nrg_rope_table_args *a)
-{
-    if ((s->size != sizeof *s) | (a->size != sizeof *a) | (s->yarn > NRG_ROPE_YARN_MOST) | (a->reserved != 0) ||
-        ((s->mode != NRG_ROPE_NORMAL) & (s->mode != NRG_ROPE_NEOX)) | (s->n_dims % 2 != 0) | !(fabs(a->magnitude) <= DBL_MAX) |
-            (a->magnitude == 0) | (a->positions_stride != 0))
-        return 0;
-    quick_table table = {a->frequencies, a->positions, a->first_position, (void *)a->table, a->table_stride,
-                         a->tokens,      s->n_dims,    sizeof(float),     s->n_dims / 2};
-    const int is_sound = quick_table_is_sound(&table);
-    *table_stride = table.stride;
-    return is_sound;
-}
+#define NRG_OF NRG_ROPE_TABLE
+#define NRG_NAME rope_table
+#include "../operands/precheck.h"
 
 /* All other calls. In a frame of its own, like that of a rotation: what checking takes shall not lie below the kernel. */
 static __attribute__((noinline)) nrg_status make_table_job(nrg_position_table_job *job, const nrg_rope_spec *spec,
@@ -52,17 +42,18 @@ static __attribute__((noinline)) nrg_status make_table_job(nrg_position_table_jo
     nrg_checked c;
     const nrg_status status = nrg_check(&c, &nrg_call_rope_table, (const void *const[]){spec, args}, ith, nth);
     if (status == NRG_OK)
-        rope_fill_table_job(job, c.part[NRG_ROPE_SPEC], c.part[NRG_ROPE_ARGS], c.stride[NRG_ROPE_TABLE_POSITIONS][0],
-                            c.stride[NRG_ROPE_TABLE_TABLE][0], ith, nth);
+        rope_fill_table_job(job, c.part[NRG_ROPE_SPEC], c.part[NRG_ROPE_ARGS], c.laid.stride[NRG_ROPE_TABLE_POSITIONS][0],
+                            c.laid.stride[NRG_ROPE_TABLE_TABLE][0], ith, nth);
     return status;
 }
 
 nrg_status nrg_rope_table(const nrg_rope_spec *spec, const nrg_rope_table_args *args, int ith, int nth)
 {
     nrg_position_table_job job;
-    size_t table_stride;
-    if (spec && args && (ith >= 0) & (ith < nth) && is_plain_table(&table_stride, spec, args)) {
-        rope_fill_table_job(&job, spec, args, 0, table_stride, ith, nth);
+    nrg_laid laid;
+    if (rope_table_precheck(spec, args, ith, nth, &laid)) {
+        rope_fill_table_job(&job, spec, args, laid.stride[NRG_ROPE_TABLE_POSITIONS][0], laid.stride[NRG_ROPE_TABLE_TABLE][0], ith,
+                            nth);
     } else {
         const nrg_status status = make_table_job(&job, spec, args, ith, nth);
         if (status != NRG_OK)
@@ -162,7 +153,7 @@ static __attribute__((noinline)) nrg_status make_jobs(nrg_rope_job job[2], rope_
         return status;
     const nrg_rope_args *const a = c.part[NRG_ROPE_ARGS];
     return rope_make_jobs(job, batches, &c, c.part[NRG_ROPE_SPEC], a, NRG_ROPE_Q_O, backward,
-                          nrg_wants_stream_past_l3(a->store, c.bytes));
+                          nrg_wants_stream_past_l3(a->store, c.laid.bytes));
 }
 
 static nrg_status rotate(const nrg_rope_spec *spec, const nrg_rope_args *args, int ith, int nth, int backward)

@@ -81,14 +81,15 @@ typedef struct rope_batches {
 static inline nrg_status rope_make_jobs(nrg_rope_job job[2], rope_batches batches[2], const nrg_checked *c,
                                         const nrg_rope_spec *s, const nrg_rope_args *a, unsigned q_o, int backward, int stream)
 {
-    const size_t *const n = c->sizes.n, positions_stride = c->stride[NRG_ROPE_POSITIONS][0];
+    const size_t *const n = c->sizes.n, positions_stride = c->laid.stride[NRG_ROPE_POSITIONS][0];
     for (size_t b = 0; n[NRG_ROPE_N_TABLE_ROWS] && a->table_ids && b < n[NRG_ROPE_N_POSITION_ROWS]; b++)
         if (!rope_positions_fit((const int32_t *)((const char *)a->table_ids + b * positions_stride), a->tokens,
                                 n[NRG_ROPE_N_TABLE_ROWS]))
             return NRG_ERR_POSITION;
     for (unsigned k = 0; k < 2; k++) {
-        const size_t *const x_stride = c->stride[NRG_ROPE_Q + k], *const o_stride =
-                                                                      (k ? a->k_o : a->q_o) ? c->stride[q_o + k] : x_stride;
+        const size_t *const x_stride = c->laid.stride[NRG_ROPE_Q + k], *const o_stride = (k ? a->k_o : a->q_o)
+                                                                                             ? c->laid.stride[q_o + k]
+                                                                                             : x_stride;
         batches[k] = (rope_batches){
             .count = n[NRG_ROPE_N_BATCH],
             .rows = a->tokens * n[NRG_ROPE_N_Q_HEADS + k],
@@ -98,8 +99,8 @@ static inline nrg_status rope_make_jobs(nrg_rope_job job[2], rope_batches batche
         };
         job[k].heads = 0;
         if (batches[k].count && batches[k].rows)
-            rope_fill_job(&job[k], s, a, (int)k, c->stride[NRG_ROPE_TABLE][0], x_stride, o_stride, backward, stream,
-                          nrg_is_far(c->bytes));
+            rope_fill_job(&job[k], s, a, (int)k, c->laid.stride[NRG_ROPE_TABLE][0], x_stride, o_stride, backward, stream,
+                          nrg_is_far(c->laid.bytes));
     }
     return NRG_OK;
 }

@@ -30,8 +30,8 @@ static void set_tensor(batches *b, const nrg_checked *c, int is_k, int backward)
     const nrg_rope_spec *s = c->part[NRG_ROPE_SPEC];
     const void *const x = is_k ? a->k : a->q;
     void *const o = is_k ? a->k_o : a->q_o;
-    const size_t pairs = c->sizes.n[NRG_ROPE_POSITIONS_N_FACTORS], *const x_stride = c->stride[NRG_ROPE_POSITIONS_Q + is_k],
-                 *const o_stride = o ? c->stride[NRG_ROPE_POSITIONS_Q_O + is_k] : x_stride;
+    const size_t pairs = c->sizes.n[NRG_ROPE_POSITIONS_N_FACTORS], *const x_stride = c->laid.stride[NRG_ROPE_POSITIONS_Q + is_k],
+                 *const o_stride = o ? c->laid.stride[NRG_ROPE_POSITIONS_Q_O + is_k] : x_stride;
     b->job = (nrg_rope_job){
         .x = x,
         .o = rope_output(x, o),
@@ -46,8 +46,8 @@ static void set_tensor(batches *b, const nrg_checked *c, int is_k, int backward)
         .pairs = pairs,
         .interleaved = s->mode == NRG_ROPE_NORMAL,
         .backward = backward,
-        .stream = nrg_wants_stream_past_l3(a->store, c->bytes),
-        .far = nrg_is_far(c->bytes),
+        .stream = nrg_wants_stream_past_l3(a->store, c->laid.bytes),
+        .far = nrg_is_far(c->laid.bytes),
     };
     b->x_stride = x_stride[2];
     b->o_stride = o_stride[2];
@@ -77,7 +77,7 @@ static __attribute__((noinline)) nrg_status make_call(positions_call *call, cons
     call->pairs = space.pairs;
     call->slice = rope_slice_at(a->workspace, &slice, (size_t)ith);
     call->table.axes = space.axes;
-    call->table.positions_stride = c.stride[NRG_ROPE_POSITIONS_POSITIONS][0];
+    call->table.positions_stride = c.laid.stride[NRG_ROPE_POSITIONS_POSITIONS][0];
     call->tokens = a->tokens;
     call->batch = a->batch;
     call->positions = a->positions;
@@ -169,6 +169,6 @@ nrg_status nrg_rope_positions_workspace(const nrg_rope_spec *spec, const nrg_rop
     const nrg_status status =
         nrg_check_options(&c, &nrg_call_rope_positions_workspace, (const void *const[]){spec, args, &shares});
     if (status == NRG_OK)
-        *bytes = c.sizes.n[NRG_ROPE_POSITIONS_SPACE] * sizeof(double);
+        *bytes = c.sizes.n[NRG_ROPE_POSITIONS_WORKSPACE_N_SPACE] * sizeof(double);
     return status;
 }

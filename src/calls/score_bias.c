@@ -5,8 +5,8 @@
 #include "../job/score_bias.h"
 #include "../operands/check.h"
 #include "../operands/heads.h"
+#include "../operands/place.h"
 #include "../operands/score_bias.h"
-#include "quick.h"
 #include "share.h"
 #include "stream.h"
 
@@ -17,103 +17,65 @@ static nrg_score_strides strides_of(const size_t stride[NRG_LEVELS])
     return (nrg_score_strides){.query = stride[0], .head = stride[1], .batch = stride[2]};
 }
 
-/* What a call makes of its arguments. */
-typedef struct score_bias_call {
-    nrg_score_strides scores_stride, o_stride;
-    size_t diagonals_stride, bytes;
-} score_bias_call;
+#define NRG_OF NRG_SCORE_BIAS
+#define NRG_NAME score_bias_forward
+#include "../operands/precheck.h"
 
-static inline void fill_job(nrg_score_bias_job *job, const nrg_score_bias_args *a, const score_bias_call *c, int ith, int nth)
+static inline void fill_job(nrg_score_bias_job *job, const nrg_score_bias_args *a, const nrg_laid *l, int ith, int nth)
 {
     const size_t rows = a->keys ? a->batch * a->heads * a->queries : 0;
     *job = (nrg_score_bias_job){
         .scores = a->scores,
         .diagonals = (const char *)a->diagonals,
         .o = a->o,
-        .scores_stride = c->scores_stride,
-        .o_stride = c->o_stride,
-        .diagonals_stride = c->diagonals_stride,
+        .scores_stride = strides_of(l->stride[NRG_SCORE_BIAS_SCORES]),
+        .o_stride = strides_of(l->stride[NRG_SCORE_BIAS_O]),
+        .diagonals_stride = l->stride[NRG_SCORE_BIAS_DIAGONALS][0],
         .heads = a->heads,
         .queries = a->queries,
         .keys = a->keys,
         .begin = nrg_share(rows, ith, nth),
         .end = nrg_share(rows, ith + 1, nth),
         .scale = a->scale,
-        .stream = nrg_wants_stream(a->store, c->bytes),
+        .stream = nrg_wants_stream(a->store, l->bytes),
     };
 }
 
-/* Dense scores, which may be small: those of one query, in every layer. Whether the call is plainly sound; *c is then complete.
- */
-static inline int is_plain(score_bias_call *c, const nrg_score_bias_args *a)
-{
-    if (a->size != sizeof *a)
-        return 0;
-    const size_t strides = a->scores_strides.row | a->scores_strides.head | a->scores_strides.batch | a->o_strides.row |
-                           a->o_strides.head | a->o_strides.batch;
-    const int options = ((unsigned)a->dtype - NRG_F32 <= NRG_BF16 - NRG_F32) & ((unsigned)a->store <= NRG_STORE_STREAM) &
-                        (a->scale >= -FLT_MAX) & (a->scale <= FLT_MAX) & !(a->reserved | strides);
-    const int sizes =
-        (a->batch - 1 < QUICK_MOST) & (a->heads - 1 < QUICK_MOST) & (a->queries - 1 < QUICK_MOST) & (a->keys - 1 < QUICK_MOST);
-    const int operands = (a->scores != NULL) & (a->diagonals != NULL) & (a->o != NULL);
-    if (!(options & sizes & operands) || a->batch * a->heads >= QUICK_MOST)
-        return 0;
-    const size_t rows = a->batch * a->heads * a->queries, element = a->dtype == NRG_F32 ? 4 : 2, row = a->keys * element;
-    const size_t entries = nrg_diagonals(a->queries, a->keys) * sizeof(float);
-    quick_operand scores, diagonals, o;
-    const int lie_well = (rows < QUICK_MOST) & quick_rows(&scores, a->scores, 0, rows, row, element - 1) &
-                         quick_rows(&diagonals, a->diagonals, a->diagonals_stride, a->heads, entries, sizeof(float) - 1) &
-                         quick_rows(&o, a->o, 0, rows, row, element - 1);
-    c->scores_stride = (nrg_score_strides){.query = row, .head = a->queries * row, .batch = a->heads * a->queries * row};
-    c->o_stride = c->scores_stride;
-    c->diagonals_stride = diagonals.stride;
-    c->bytes = 2 * rows * row + a->heads * entries;
-    return lie_well & quick_apart(&o, &scores, 1) & quick_apart(&o, &diagonals, 0);
-}
-
-/* All other calls. In a frame of its own: what checking takes shall not lie below the kernel. */
-static __attribute__((noinline)) nrg_status make_job(nrg_score_bias_job *job, nrg_dtype *dtype, const nrg_score_bias_args *args,
-                                                     int ith, int nth)
+/* In a frame of its own: what checking takes shall not lie below the kernel. */
+static __attribute__((noinline)) nrg_status check_job(nrg_score_bias_job *job, nrg_dtype *dtype, const nrg_score_bias_args *args,
+                                                      int ith, int nth)
 {
     nrg_checked c;
     const nrg_status status = nrg_check(&c, &nrg_call_score_bias_forward, (const void *const[]){args}, ith, nth);
     if (status != NRG_OK)
         return status;
     const nrg_score_bias_args *a = c.part[NRG_SCORE_BIAS_ARGS];
-    const score_bias_call call = {
-        .scores_stride = strides_of(c.stride[NRG_SCORE_BIAS_SCORES]),
-        .o_stride = strides_of(c.stride[NRG_SCORE_BIAS_O]),
-        .diagonals_stride = c.stride[NRG_SCORE_BIAS_DIAGONALS][0],
-        .bytes = c.bytes,
-    };
     *dtype = a->dtype;
-    fill_job(job, a, &call, ith, nth);
+    fill_job(job, a, &c.laid, ith, nth);
     return NRG_OK;
 }
 
 nrg_status nrg_score_bias_forward(const nrg_score_bias_args *args, int ith, int nth)
 {
     nrg_score_bias_job job;
-    score_bias_call call;
     nrg_dtype dtype;
-    if (args && (ith >= 0) & (ith < nth) && is_plain(&call, args)) {
+    nrg_laid laid;
+    nrg_status status = NRG_OK;
+    if (score_bias_forward_precheck(args, ith, nth, &laid)) {
         dtype = args->dtype;
-        fill_job(&job, args, &call, ith, nth);
-    } else {
-        const nrg_status status = make_job(&job, &dtype, args, ith, nth);
-        if (status != NRG_OK)
-            return status;
-    }
-    if (job.begin < job.end)
+        fill_job(&job, args, &laid, ith, nth);
+    } else
+        status = check_job(&job, &dtype, args, ith, nth);
+    if (status == NRG_OK && job.begin < job.end)
         NRG_ACTIVE_KERNEL(score_bias, dtype)(&job);
-    return NRG_OK;
+    return status;
 }
 
 nrg_status nrg_score_bias_forward_check(const nrg_score_bias_args *args)
 {
     nrg_score_bias_job job;
     nrg_dtype dtype;
-    return nrg_asked(make_job(&job, &dtype, args, 0, 1));
+    return nrg_asked(check_job(&job, &dtype, args, 0, 1));
 }
 
 #ifndef NRG_NO_BACKWARD
@@ -169,8 +131,8 @@ static __attribute__((noinline)) nrg_status make_backward_job(nrg_score_bias_bac
     *job = (nrg_score_bias_backward_job){
         .d_o = a->d_o,
         .d_diagonals = (char *)a->d_diagonals,
-        .d_o_stride = strides_of(c.stride[NRG_SCORE_BIAS_BACKWARD_D_O]),
-        .d_diagonals_stride = c.stride[NRG_SCORE_BIAS_BACKWARD_D_DIAGONALS][0],
+        .d_o_stride = strides_of(c.laid.stride[NRG_SCORE_BIAS_BACKWARD_D_O]),
+        .d_diagonals_stride = c.laid.stride[NRG_SCORE_BIAS_BACKWARD_D_DIAGONALS][0],
         .batch = a->batch,
         .queries = a->queries,
         .keys = a->keys,

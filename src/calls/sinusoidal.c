@@ -4,9 +4,8 @@
 #include "../exact/rope_frequencies.h"
 #include "../internal.h"
 #include "../job/rope.h"
-#include "../operands/check.h"
+#include "../operands/place.h"
 #include "../operands/sinusoidal.h"
-#include "quick_table.h"
 #include "share.h"
 
 nrg_status nrg_sinusoidal_frequencies(const nrg_sinusoidal_spec *spec, double *frequencies)
@@ -47,25 +46,9 @@ static void fill_job(nrg_position_table_job *job, const nrg_sinusoidal_spec *s, 
     };
 }
 
-/* Whether a call is plainly sound; *table_stride is then the real one. */
-static inline int is_plain(size_t *table_stride, const nrg_sinusoidal_spec *s, const nrg_sinusoidal_args *a)
-{
-    if ((s->size != sizeof *s) | (a->size != sizeof *a) | ((unsigned)a->dtype - NRG_F32 > NRG_BF16 - NRG_F32) |
-        ((unsigned)s->layout > NRG_SINUSOIDAL_COSINES_FIRST) | (s->layout != NRG_SINUSOIDAL_INTERLEAVED && s->dim % 2))
-        return 0;
-    quick_table table = {a->frequencies,
-                         a->positions,
-                         a->first_position,
-                         a->table,
-                         a->table_stride,
-                         a->rows,
-                         s->dim,
-                         a->dtype == NRG_F32 ? 4 : 2,
-                         nrg_sinusoidal_pairs(s->dim)};
-    const int is_sound = quick_table_is_sound(&table);
-    *table_stride = table.stride;
-    return is_sound;
-}
+#define NRG_OF NRG_SINUSOIDAL_TABLE
+#define NRG_NAME sinusoidal_table
+#include "../operands/precheck.h"
 
 /* All other calls. In a frame of its own: what checking takes shall not lie below the kernel. */
 static __attribute__((noinline)) nrg_status make_job(nrg_position_table_job *job, nrg_dtype *dtype,
@@ -78,7 +61,7 @@ static __attribute__((noinline)) nrg_status make_job(nrg_position_table_job *job
         return status;
     const nrg_sinusoidal_args *a = c.part[NRG_SINUSOIDAL_ARGS];
     *dtype = a->dtype;
-    fill_job(job, c.part[NRG_SINUSOIDAL_SPEC], a, c.stride[NRG_SINUSOIDAL_TABLE_TABLE][0], ith, nth);
+    fill_job(job, c.part[NRG_SINUSOIDAL_SPEC], a, c.laid.stride[NRG_SINUSOIDAL_TABLE_TABLE][0], ith, nth);
     return NRG_OK;
 }
 
@@ -86,10 +69,10 @@ nrg_status nrg_sinusoidal_table(const nrg_sinusoidal_spec *spec, const nrg_sinus
 {
     nrg_position_table_job job;
     nrg_dtype dtype;
-    size_t table_stride;
-    if (spec && args && (ith >= 0) & (ith < nth) && is_plain(&table_stride, spec, args)) {
+    nrg_laid laid;
+    if (sinusoidal_table_precheck(spec, args, ith, nth, &laid)) {
         dtype = args->dtype;
-        fill_job(&job, spec, args, table_stride, ith, nth);
+        fill_job(&job, spec, args, laid.stride[NRG_SINUSOIDAL_TABLE_TABLE][0], ith, nth);
     } else {
         const nrg_status status = make_job(&job, &dtype, spec, args, ith, nth);
         if (status != NRG_OK)

@@ -6,6 +6,7 @@
 #include "../internal.h"
 #include "../job/softmax.h"
 #include "../operands/check.h"
+#include "../operands/place.h"
 #include "../operands/softmax.h"
 #include "share.h"
 #include "stream.h"
@@ -28,18 +29,13 @@ static nrg_softmax_sight sight_of(int causal, size_t window, int64_t first)
                                                     : far};
 }
 
-/* In a frame of its own, like the one below: what checking takes shall not lie below the kernel. */
-static __attribute__((noinline)) nrg_status make_job(nrg_softmax_job *job, nrg_dtype *dtype, const nrg_call *call,
-                                                     const nrg_softmax_args *args, const nrg_softmax_state *state, int ith,
-                                                     int nth)
+#define NRG_OF NRG_SOFTMAX
+#define NRG_NAME softmax_forward
+#include "../operands/precheck.h"
+
+static void fill_job(nrg_softmax_job *job, const nrg_softmax_args *a, const nrg_laid *l, int ith, int nth)
 {
-    nrg_checked c;
-    const nrg_status status = nrg_check(&c, call, (const void *const[]){args, state}, ith, nth);
-    if (status != NRG_OK)
-        return status;
-    const nrg_softmax_args *a = c.part[NRG_SOFTMAX_ARGS];
     const size_t rows = a->keys ? a->batch * a->heads * a->queries : 0;
-    *dtype = a->dtype;
     *job = (nrg_softmax_job){
         .x = a->x,
         .mask = a->mask,
@@ -47,10 +43,10 @@ static __attribute__((noinline)) nrg_status make_job(nrg_softmax_job *job, nrg_d
         .slopes = a->slopes,
         .sinks = a->sinks,
         .o = a->o,
-        .x_stride = strides_of(c.stride[NRG_SOFTMAX_X]),
-        .mask_stride = strides_of(c.stride[NRG_SOFTMAX_MASK]),
-        .o_stride = strides_of(c.stride[NRG_SOFTMAX_O]),
-        .diagonals_stride = c.stride[NRG_SOFTMAX_DIAGONALS][0],
+        .x_stride = strides_of(l->stride[NRG_SOFTMAX_X]),
+        .mask_stride = strides_of(l->stride[NRG_SOFTMAX_MASK]),
+        .o_stride = strides_of(l->stride[NRG_SOFTMAX_O]),
+        .diagonals_stride = l->stride[NRG_SOFTMAX_DIAGONALS][0],
         .heads = a->heads,
         .queries = a->queries,
         .keys = a->keys,
@@ -59,10 +55,24 @@ static __attribute__((noinline)) nrg_status make_job(nrg_softmax_job *job, nrg_d
         .sight = sight_of(a->causal, a->window, a->first_position),
         .scale = a->cap < FLT_MAX ? a->scale / a->cap : a->scale,
         .cap = a->cap < FLT_MAX ? a->cap : 0,
-        .mask_dtype = c.sizes.type[1],
+        .mask_dtype = nrg_own_dtype(a->mask_dtype, a->dtype),
         .log = a->log != 0,
-        .stream = nrg_wants_stream(a->store, c.bytes),
+        .stream = nrg_wants_stream(a->store, l->bytes),
     };
+}
+
+/* In frames of their own: what checking takes shall not lie below the kernel. */
+static __attribute__((noinline)) nrg_status check_job(nrg_softmax_job *job, nrg_dtype *dtype, const nrg_call *call,
+                                                      const nrg_softmax_args *args, const nrg_softmax_state *state, int ith,
+                                                      int nth)
+{
+    nrg_checked c;
+    const nrg_status status = nrg_check(&c, call, (const void *const[]){args, state}, ith, nth);
+    if (status != NRG_OK)
+        return status;
+    const nrg_softmax_args *a = c.part[NRG_SOFTMAX_ARGS];
+    *dtype = a->dtype;
+    fill_job(job, a, &c.laid, ith, nth);
     if (call == &nrg_call_softmax_part) {
         const nrg_softmax_state *s = c.part[NRG_SOFTMAX_STATE];
         job->m_in = s->m_in;
@@ -74,11 +84,22 @@ static __attribute__((noinline)) nrg_status make_job(nrg_softmax_job *job, nrg_d
     return NRG_OK;
 }
 
+static __attribute__((noinline)) nrg_status make_job(nrg_softmax_job *job, nrg_dtype *dtype, const nrg_softmax_args *a, int ith,
+                                                     int nth)
+{
+    nrg_laid laid;
+    if (!softmax_forward_precheck(a, ith, nth, &laid))
+        return check_job(job, dtype, &nrg_call_softmax_forward, a, NULL, ith, nth);
+    *dtype = a->dtype;
+    fill_job(job, a, &laid, ith, nth);
+    return NRG_OK;
+}
+
 nrg_status nrg_softmax_forward(const nrg_softmax_args *args, int ith, int nth)
 {
     nrg_softmax_job job;
     nrg_dtype dtype;
-    const nrg_status status = make_job(&job, &dtype, &nrg_call_softmax_forward, args, NULL, ith, nth);
+    const nrg_status status = make_job(&job, &dtype, args, ith, nth);
     if (status == NRG_OK && job.begin < job.end)
         NRG_ACTIVE_KERNEL(softmax, dtype)(&job);
     return status;
@@ -94,7 +115,7 @@ nrg_status nrg_softmax_part(const nrg_softmax_args *args, const nrg_softmax_stat
 {
     nrg_softmax_job job;
     nrg_dtype dtype;
-    const nrg_status status = make_job(&job, &dtype, &nrg_call_softmax_part, args, state, ith, nth);
+    const nrg_status status = check_job(&job, &dtype, &nrg_call_softmax_part, args, state, ith, nth);
     if (status == NRG_OK && job.begin < job.end)
         NRG_ACTIVE_KERNEL(softmax, dtype)(&job);
     return status;
@@ -107,25 +128,22 @@ nrg_status nrg_softmax_part_check(const nrg_softmax_args *args, const nrg_softma
 }
 
 #ifndef NRG_NO_BACKWARD
-static __attribute__((noinline)) nrg_status make_backward_job(nrg_softmax_backward_job *job, nrg_dtype *dtype,
-                                                              const nrg_softmax_backward_args *args, int ith, int nth)
+#define NRG_OF NRG_SOFTMAX_BACKWARD
+#define NRG_NAME softmax_backward
+#include "../operands/precheck.h"
+
+static void fill_backward(nrg_softmax_backward_job *job, const nrg_softmax_backward_args *a, const nrg_laid *l, int ith, int nth)
 {
-    nrg_checked c;
-    const nrg_status status = nrg_check(&c, &nrg_call_softmax_backward, (const void *const[]){args}, ith, nth);
-    if (status != NRG_OK)
-        return status;
-    const nrg_softmax_backward_args *a = c.part[NRG_SOFTMAX_ARGS];
     const size_t rows = a->keys ? a->batch * a->heads * a->queries : 0;
-    *dtype = a->dtype;
     *job = (nrg_softmax_backward_job){
         .o = a->o,
         .d_o = a->d_o,
         .x = a->x,
         .dx = a->dx,
-        .o_stride = strides_of(c.stride[NRG_SOFTMAX_BACKWARD_O]),
-        .d_o_stride = strides_of(c.stride[NRG_SOFTMAX_BACKWARD_D_O]),
-        .x_stride = strides_of(c.stride[NRG_SOFTMAX_BACKWARD_X]),
-        .dx_stride = strides_of(c.stride[NRG_SOFTMAX_BACKWARD_DX]),
+        .o_stride = strides_of(l->stride[NRG_SOFTMAX_BACKWARD_O]),
+        .d_o_stride = strides_of(l->stride[NRG_SOFTMAX_BACKWARD_D_O]),
+        .x_stride = strides_of(l->stride[NRG_SOFTMAX_BACKWARD_X]),
+        .dx_stride = strides_of(l->stride[NRG_SOFTMAX_BACKWARD_DX]),
         .heads = a->heads,
         .queries = a->queries,
         .keys = a->keys,
@@ -135,8 +153,31 @@ static __attribute__((noinline)) nrg_status make_backward_job(nrg_softmax_backwa
         .scale = a->scale,
         .inner = a->cap < FLT_MAX ? a->scale / a->cap : a->scale,
         .log = a->log != 0,
-        .stream = nrg_wants_stream(a->store, c.bytes),
+        .stream = nrg_wants_stream(a->store, l->bytes),
     };
+}
+
+static __attribute__((noinline)) nrg_status check_backward(nrg_softmax_backward_job *job, nrg_dtype *dtype,
+                                                           const nrg_softmax_backward_args *args, int ith, int nth)
+{
+    nrg_checked c;
+    const nrg_status status = nrg_check(&c, &nrg_call_softmax_backward, (const void *const[]){args}, ith, nth);
+    if (status != NRG_OK)
+        return status;
+    const nrg_softmax_backward_args *a = c.part[NRG_SOFTMAX_ARGS];
+    *dtype = a->dtype;
+    fill_backward(job, a, &c.laid, ith, nth);
+    return NRG_OK;
+}
+
+static __attribute__((noinline)) nrg_status make_backward_job(nrg_softmax_backward_job *job, nrg_dtype *dtype,
+                                                              const nrg_softmax_backward_args *a, int ith, int nth)
+{
+    nrg_laid laid;
+    if (!softmax_backward_precheck(a, ith, nth, &laid))
+        return check_backward(job, dtype, a, ith, nth);
+    *dtype = a->dtype;
+    fill_backward(job, a, &laid, ith, nth);
     return NRG_OK;
 }
 

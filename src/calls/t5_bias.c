@@ -30,7 +30,7 @@ typedef struct bias_table {
 static bias_table table_of(const nrg_checked *c)
 {
     const nrg_score_bias_spec *s = c->part[NRG_BIAS_SPEC];
-    bias_table t = {.spec = s, .heads = c->sizes.n[NRG_BIAS_HEADS], .diagonals = c->sizes.n[NRG_BIAS_DIAGONALS]};
+    bias_table t = {.spec = s, .heads = c->sizes.n[NRG_T5_N_TABLE_HEADS], .diagonals = c->sizes.n[NRG_T5_N_DIAGONALS]};
     nrg_t5_rule_make(&t.rule, s->bidirectional, s->buckets, s->max_distance);
     if (t.diagonals)
         t.lowest = nrg_bias_lowest(s);
@@ -98,8 +98,8 @@ nrg_status nrg_t5_diagonals_forward(const nrg_score_bias_spec *spec, nrg_dtype d
 
     char *to = (char *)diagonals;
     const int64_t with_bucket = bucket_diagonals(&t);
-    table_stride = c.stride[NRG_T5_TABLE][0];
-    diagonals_stride = c.stride[NRG_T5_DIAGONALS][0];
+    table_stride = c.laid.stride[NRG_T5_TABLE][0];
+    diagonals_stride = c.laid.stride[NRG_T5_DIAGONALS][0];
     for (bucket_run run = {0, 0, 0}; run.end < with_bucket;) {
         run = run_from(&t, run.end);
         if (run.end > with_bucket)
@@ -138,8 +138,8 @@ nrg_status nrg_t5_diagonals_backward(const nrg_score_bias_spec *spec, const doub
         return NRG_OK;
 
     char *to = (char *)d_table;
-    d_diagonals_stride = c.stride[NRG_T5_BACKWARD_D_DIAGONALS][0];
-    d_table_stride = c.stride[NRG_T5_BACKWARD_D_TABLE][0];
+    d_diagonals_stride = c.laid.stride[NRG_T5_BACKWARD_D_DIAGONALS][0];
+    d_table_stride = c.laid.stride[NRG_T5_BACKWARD_D_TABLE][0];
     if (!accumulate)
         for (size_t bucket = 0; bucket < (size_t)t.spec->buckets; bucket++)
             for (size_t h = begin; h < end; h++)

@@ -5,15 +5,15 @@
 #define NRG_OPERANDS_ACTIVATION_H
 
 #include "../job/activation.h"
-#include "operand.h"
+#include "describe.h"
 
-/* Whether g may have this α. Beyond these ends x·σ(α·x) would need numbers that are none. */
-static inline nrg_status nrg_check_alpha(nrg_activation g, float alpha)
+/* Whether a function may have this α, and whether one may be given to it. Beyond these ends x·σ(α·x) would need numbers that are
+ * none. */
+static inline int nrg_is_alpha(nrg_activation g, float alpha)
 {
-    if (!(alpha >= (g == NRG_ACT_GELU_QUICK ? 0x1p-24f : -0x1p24f) && alpha <= 0x1p24f))
-        return NRG_ERR_CONSTANT;
-    return alpha == 0 || nrg_default_alpha(g) != 0 ? NRG_OK : NRG_ERR_COMBINATION;
+    return alpha >= (g == NRG_ACT_GELU_QUICK ? 0x1p-24f : -0x1p24f) && alpha <= 0x1p24f;
 }
+static inline int nrg_takes_alpha(nrg_activation g, float alpha) { return alpha == 0 || nrg_default_alpha(g) != 0; }
 
 /* nrg_activation_forward and nrg_activation_backward: elements without gaps. */
 typedef struct nrg_activation_flat {
@@ -25,15 +25,20 @@ typedef struct nrg_activation_flat {
     float alpha;
 } nrg_activation_flat;
 
-/* nrg_activation_forward */
-enum { NRG_ACTIVATION_X, NRG_ACTIVATION_O, NRG_ACTIVATION_OPERANDS };
-extern const nrg_call nrg_call_activation_forward;
+#define NRG_OF NRG_ACTIVATION
+#define NRG_NAME activation_forward
+#include "names.h"
 
-/* nrg_activation_backward */
-enum { NRG_ACTIVATION_BACKWARD_X, NRG_ACTIVATION_BACKWARD_D_O, NRG_ACTIVATION_BACKWARD_DX, NRG_ACTIVATION_BACKWARD_OPERANDS };
-extern const nrg_call nrg_call_activation_backward;
+#define NRG_OF NRG_ACTIVATION_BACKWARD
+#define NRG_NAME activation_backward
+#include "names.h"
 
-/* nrg_activation_rows_forward and nrg_activation_rows_backward, with the operands of those */
-extern const nrg_call nrg_call_activation_rows_forward, nrg_call_activation_rows_backward;
+#define NRG_OF NRG_ACTIVATION_ROWS
+#define NRG_NAME activation_rows_forward
+#include "names.h"
+
+#define NRG_OF NRG_ACTIVATION_ROWS_BACKWARD
+#define NRG_NAME activation_rows_backward
+#include "names.h"
 
 #endif

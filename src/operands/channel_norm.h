@@ -6,121 +6,40 @@
 
 #include "../../include/nrg/channel_norm.h"
 #include "activation.h"
-#include "operand.h"
+#include "describe.h"
 
-/* NRG_CHANNEL_MORE: what a function takes beside spec and args. */
-enum { NRG_CHANNEL_SPEC, NRG_CHANNEL_ARGS, NRG_CHANNEL_MORE };
-
-/* nrg_channel_norm_forward */
-enum {
-    NRG_CHANNEL_X,
-    NRG_CHANNEL_Y,
-    NRG_CHANNEL_W,
-    NRG_CHANNEL_B,
-    NRG_CHANNEL_STATISTICS_IN,
-    NRG_CHANNEL_RUNNING_MEAN_IN,
-    NRG_CHANNEL_RUNNING_VAR_IN,
-    NRG_CHANNEL_O,
-    NRG_CHANNEL_MEAN,
-    NRG_CHANNEL_RSTD,
-    NRG_CHANNEL_STATISTICS,
-    NRG_CHANNEL_RUNNING_MEAN,
-    NRG_CHANNEL_RUNNING_VAR,
-    NRG_CHANNEL_OPERANDS
-};
-extern const nrg_call nrg_call_channel_norm_forward;
-
-/* nrg_channel_norm_sums */
+/* What functions take beside spec and args: nrg_channel_norm_sums, _sums_add and _statistics, and nrg_channel_norm_fold. */
 typedef struct nrg_channel_sums {
     const int64_t *sums;
 } nrg_channel_sums;
-enum { NRG_CHANNEL_SUMS_X, NRG_CHANNEL_SUMS_SUMS, NRG_CHANNEL_SUMS_OPERANDS };
-extern const nrg_call nrg_call_channel_norm_sums;
-
-/* nrg_channel_norm_sums_add */
 typedef struct nrg_channel_norm_sums_add_args {
     size_t sets;
     const int64_t *from, *into;
 } nrg_channel_norm_sums_add_args;
-enum { NRG_SUMS_ADD_FROM, NRG_SUMS_ADD_INTO, NRG_SUMS_ADD_OPERANDS };
-extern const nrg_call nrg_call_sums_add;
-
-/* nrg_channel_norm_statistics; what it takes beside spec and args is nrg_channel_sums */
-enum {
-    NRG_CHANNEL_STATISTICS_RUNNING_MEAN_IN,
-    NRG_CHANNEL_STATISTICS_RUNNING_VAR_IN,
-    NRG_CHANNEL_STATISTICS_SUMS,
-    NRG_CHANNEL_STATISTICS_MEAN,
-    NRG_CHANNEL_STATISTICS_RSTD,
-    NRG_CHANNEL_STATISTICS_STATISTICS,
-    NRG_CHANNEL_STATISTICS_RUNNING_MEAN,
-    NRG_CHANNEL_STATISTICS_RUNNING_VAR,
-    NRG_CHANNEL_STATISTICS_OPERANDS
-};
-extern const nrg_call nrg_call_channel_norm_statistics;
-
-/* nrg_channel_norm_fold */
 typedef struct nrg_channel_factors {
     const float *scale, *shift;
 } nrg_channel_factors;
-enum {
-    NRG_CHANNEL_FOLD_W,
-    NRG_CHANNEL_FOLD_B,
-    NRG_CHANNEL_FOLD_RUNNING_MEAN,
-    NRG_CHANNEL_FOLD_RUNNING_VAR,
-    NRG_CHANNEL_FOLD_SCALE,
-    NRG_CHANNEL_FOLD_SHIFT,
-    NRG_CHANNEL_FOLD_OPERANDS
-};
-extern const nrg_call nrg_call_channel_norm_fold;
 
-/* ---- what all calls that take this spec share, those of nrg/channel_norm_backward.h too ---- */
+enum { NRG_CHANNEL_SEGMENT = 4096 };
 
-enum { NRG_CHANNEL_TYPE_X, NRG_CHANNEL_TYPE_W };
+/* What is wrong with a spec. */
+nrg_status nrg_channel_check_spec(const nrg_channel_norm_spec *spec);
 
-/* Numbers. Rows and dim are a tensor's: with NCHW n rows of c·s elements, with NHWC n·s of c. */
-enum {
-    NRG_CHANNEL_ROWS = 1,
-    NRG_CHANNEL_DIM,
-    NRG_CHANNEL_CHANNELS,
-    NRG_CHANNEL_USED_CHANNELS, /* 0 where no channel is looked at, since there are no samples */
-    NRG_CHANNEL_SETS,
-    NRG_CHANNEL_STATISTIC, /* doubles of a set's statistics */
-    NRG_CHANNEL_RECORD,    /* integers of a set's sums */
-    NRG_CHANNEL_SPACE      /* doubles of the backward pass's workspace */
-};
+/* Whether a tensor's elements fit. No product of a description has more factors. */
+static inline int nrg_channel_fits(size_t n, size_t c, size_t s) { return nrg_product3_fits(c, s, n); }
 
-#define NRG_CHANNEL_SPEC_PART                                                                                                    \
-    {                                                                                                                            \
-        .size = sizeof(nrg_channel_norm_spec), .least = sizeof(nrg_channel_norm_spec)                                            \
-    }
-#define NRG_CHANNEL_SPEC_RANGES                                                                                                  \
-    NRG_DTYPE_RANGE(NRG_CHANNEL_SPEC, nrg_channel_norm_spec, dtype),                                                             \
-        NRG_OTHER_DTYPE_RANGE(NRG_CHANNEL_SPEC, nrg_channel_norm_spec, w_dtype),                                                 \
-        NRG_ENUM_RANGE(NRG_CHANNEL_SPEC, nrg_channel_norm_spec, over, NRG_CHANNEL_OVER_GROUP),                                   \
-        NRG_ENUM_RANGE(NRG_CHANNEL_SPEC, nrg_channel_norm_spec, layout, NRG_LAYOUT_NHWC),                                        \
-        NRG_ENUM_RANGE(NRG_CHANNEL_SPEC, nrg_channel_norm_spec, source, NRG_STATISTICS_FOLDED),                                  \
-        NRG_ENUM_RANGE(NRG_CHANNEL_SPEC, nrg_channel_norm_spec, activation, NRG_ACTIVATION_COUNT - 1),                           \
-        NRG_ENUM_RANGE(NRG_CHANNEL_SPEC, nrg_channel_norm_spec, accuracy, NRG_ACCURACY_EXACT),                                   \
-        NRG_RESERVED_RANGE(NRG_CHANNEL_SPEC, nrg_channel_norm_spec, reserved)
-#define NRG_CHANNEL_STORE_RANGE(args) NRG_ENUM_RANGE(NRG_CHANNEL_ARGS, args, store, NRG_STORE_STREAM)
-
-/* Operands that args point to: a tensor; a number for each channel or set; an array for each set. */
-#define NRG_CHANNEL_TENSOR(args, field, role)                                                                                    \
-#field, role, NRG_ELEMENT_CHOSEN + NRG_CHANNEL_TYPE_X, .part = NRG_CHANNEL_ARGS, .at = NRG_AT(args, field),                  \
-                                                           .dim = NRG_CHANNEL_DIM,                                               \
-                                                           .level = {{NRG_AT(args, field##_stride), NRG_CHANNEL_ROWS } }
-#define NRG_CHANNEL_LINE(args, field, role, element, number)                                                                     \
-#field, role, element, .part = NRG_CHANNEL_ARGS, .at = NRG_AT(args, field), .dim = (number)
-#define NRG_CHANNEL_WEIGHT(args, field, number)                                                                                  \
-    NRG_CHANNEL_LINE(args, field, NRG_IN, NRG_ELEMENT_CHOSEN + NRG_CHANNEL_TYPE_W, number)
-#define NRG_CHANNEL_STATISTICS_OF(args, field, role)                                                                             \
-    NRG_CHANNEL_LINE(args, field, role, NRG_ELEMENT_F64, NRG_CHANNEL_STATISTIC), .level = {{.count = NRG_CHANNEL_SETS}}
+static inline int nrg_channel_is_batch(const nrg_channel_norm_spec *spec) { return spec->over == NRG_CHANNEL_OVER_BATCH; }
 
 /* 0 with NRG_CHANNEL_OVER_BATCH. */
 static inline size_t nrg_channel_groups(const nrg_channel_norm_spec *spec)
 {
-    return spec->over == NRG_CHANNEL_OVER_BATCH ? 0 : spec->groups;
+    return nrg_channel_is_batch(spec) ? 0 : spec->groups;
+}
+
+static inline size_t nrg_channel_sets(const nrg_channel_norm_spec *spec, size_t n)
+{
+    const size_t groups = nrg_channel_groups(spec);
+    return groups ? n * groups : spec->channels;
 }
 
 /* Also where s is 1 and there is no difference. */
@@ -136,14 +55,64 @@ static inline int nrg_channel_may_run(const nrg_channel_norm_spec *spec)
     return (groups == 0 || groups == spec->channels) && spec->centred;
 }
 
-/* What is wrong with a spec. */
-nrg_status nrg_channel_measure_spec(const nrg_channel_norm_spec *spec, nrg_sizes *sizes);
+/* Whether there are running statistics, all four of them; and whether a forward pass makes new ones of them. */
+static inline int nrg_channel_has_running(const nrg_channel_norm_spec *spec, const nrg_channel_norm_args *a)
+{
+    return nrg_channel_may_run(spec) && a->running_mean_in && a->running_var_in && a->running_mean && a->running_var;
+}
+static inline int nrg_channel_runs(const nrg_channel_norm_spec *spec, const nrg_channel_norm_args *a)
+{
+    return spec->source == NRG_STATISTICS_COMPUTE && nrg_channel_has_running(spec, a);
+}
 
-/* All numbers of n samples of s positions but NRG_CHANNEL_SPACE. NRG_CHANNEL_SETS: with NRG_CHANNEL_OVER_BATCH there are sets
- * without
- * samples, too. */
-nrg_status nrg_channel_measure_tensor(const nrg_channel_norm_spec *spec, size_t n, size_t s, nrg_sizes *sizes);
+static inline int nrg_channel_is_running(const nrg_channel_norm_spec *spec) { return spec->source == NRG_STATISTICS_RUNNING; }
 
-enum { NRG_CHANNEL_SEGMENT = 4096 };
+static inline enum nrg_there nrg_channel_running_in(const nrg_channel_norm_spec *spec, const nrg_channel_norm_args *a)
+{
+    return nrg_channel_is_running(spec) ? NRG_ALWAYS : nrg_may_if(nrg_channel_runs(spec, a));
+}
+
+/* Whether a forward pass can write statistics. */
+static inline int nrg_channel_finds_statistics(const nrg_channel_norm_spec *spec)
+{
+    return spec->source == NRG_STATISTICS_COMPUTE || nrg_channel_is_running(spec);
+}
+
+/* Whether a set has several samples: an unbiased variance needs two elements. */
+static inline int nrg_channel_joins_samples(const nrg_channel_norm_spec *spec, size_t n)
+{
+    return nrg_channel_is_batch(spec) && n != 1;
+}
+
+#define NRG_OF NRG_CHANNEL
+#define NRG_NAME channel_norm_forward
+#include "names.h"
+
+#define NRG_OF NRG_CHANNEL_SUMS
+#define NRG_NAME channel_norm_sums
+#include "names.h"
+
+#define NRG_OF NRG_SUMS_ADD
+#define NRG_NAME sums_add
+#include "names.h"
+
+#define NRG_OF NRG_CHANNEL_STATISTICS
+#define NRG_NAME channel_norm_statistics
+#include "names.h"
+
+#define NRG_OF NRG_CHANNEL_FOLD
+#define NRG_NAME channel_norm_fold
+#include "names.h"
+
+enum { NRG_CHANNEL_MORE = NRG_CHANNEL_SUMS_MORE };
+
+/* Numbers that checks outside of src/ ask for. */
+enum {
+    NRG_CHANNEL_SETS = NRG_CHANNEL_N_SETS,
+    NRG_CHANNEL_DIM = NRG_CHANNEL_N_DIM,
+    NRG_CHANNEL_CHANNELS = NRG_CHANNEL_N_CHANNELS,
+    NRG_CHANNEL_USED_CHANNELS = NRG_CHANNEL_N_USED_CHANNELS,
+    NRG_CHANNEL_STATISTIC = NRG_CHANNEL_N_STATISTIC
+};
 
 #endif

@@ -7,43 +7,6 @@
 #include "../../include/nrg/channel_norm_backward.h"
 #include "channel_norm.h"
 
-/* nrg_channel_norm_backward and nrg_channel_norm_backward_reduce, which needs less; the first five in all calls here */
-enum {
-    NRG_CHANNEL_BACKWARD_X,
-    NRG_CHANNEL_BACKWARD_Y,
-    NRG_CHANNEL_BACKWARD_W,
-    NRG_CHANNEL_BACKWARD_B,
-    NRG_CHANNEL_BACKWARD_D_O,
-    NRG_CHANNEL_BACKWARD_RUNNING_MEAN,
-    NRG_CHANNEL_BACKWARD_RUNNING_VAR,
-    NRG_CHANNEL_BACKWARD_STATISTICS,
-    NRG_CHANNEL_BACKWARD_MEAN,
-    NRG_CHANNEL_BACKWARD_RSTD,
-    NRG_CHANNEL_BACKWARD_SUMS,
-    NRG_CHANNEL_BACKWARD_DX,
-    NRG_CHANNEL_BACKWARD_DY,
-    NRG_CHANNEL_BACKWARD_DW,
-    NRG_CHANNEL_BACKWARD_DB,
-    NRG_CHANNEL_BACKWARD_WORKSPACE,
-    NRG_CHANNEL_BACKWARD_OPERANDS
-};
-extern const nrg_call nrg_call_channel_norm_backward, nrg_call_channel_norm_backward_reduce;
-
-/* nrg_channel_norm_backward_sums; what it takes beside spec and args is nrg_channel_sums */
-enum {
-    NRG_CHANNEL_BACKWARD_SUMS_STATISTICS = NRG_CHANNEL_BACKWARD_D_O + 1,
-    NRG_CHANNEL_BACKWARD_SUMS_MEAN,
-    NRG_CHANNEL_BACKWARD_SUMS_RSTD,
-    NRG_CHANNEL_BACKWARD_SUMS_SUMS,
-    NRG_CHANNEL_BACKWARD_SUMS_DW,
-    NRG_CHANNEL_BACKWARD_SUMS_DB,
-    NRG_CHANNEL_BACKWARD_SUMS_OPERANDS
-};
-extern const nrg_call nrg_call_channel_norm_backward_sums;
-
-/* nrg_channel_norm_backward_workspace: options only. NRG_CHANNEL_SPACE is the answer. */
-extern const nrg_call nrg_call_channel_norm_backward_workspace;
-
 /* Samples of a block, whose sums of dw and db are kept apart until the end: of their number alone, so that dw and db do not
  * depend on threads. */
 enum { NRG_CHANNEL_BLOCKS_MOST = 64 };
@@ -57,5 +20,45 @@ static inline size_t nrg_channel_block_count(size_t n)
     const size_t each = nrg_channel_block_samples(n);
     return n / each + (n % each != 0);
 }
+
+/* Doubles of the workspace: a sum for each channel, block and gradient of it. SIZE_MAX: its bytes do not fit. */
+static inline size_t nrg_channel_space(const nrg_channel_norm_spec *spec, const nrg_channel_norm_backward_args *a)
+{
+    const size_t gradients = nrg_channel_is_batch(spec) ? 0 : (size_t)(a->dw != NULL) + (a->db != NULL),
+                 sums = gradients * nrg_channel_block_count(a->samples);
+    size_t bytes;
+    return nrg_product(spec->channels, sums * sizeof(double), &bytes) ? spec->channels * sums : SIZE_MAX;
+}
+
+/* Statistics, or the floats in their place: both, or without a mean where it is 0. */
+static inline enum nrg_there nrg_channel_statistics_there(const nrg_channel_norm_spec *spec,
+                                                          const nrg_channel_norm_backward_args *a, int are_needed)
+{
+    return nrg_channel_is_running(spec) ? NRG_NOT : are_needed && !a->mean && !a->rstd ? NRG_NEED : NRG_MAY;
+}
+static inline enum nrg_there nrg_channel_rstd_there(const nrg_channel_norm_spec *spec, const nrg_channel_norm_backward_args *a)
+{
+    return nrg_may_if(!nrg_channel_is_running(spec) && !a->statistics && (!spec->centred || a->mean));
+}
+static inline enum nrg_there nrg_channel_mean_there(const nrg_channel_norm_spec *spec, const nrg_channel_norm_backward_args *a)
+{
+    return nrg_may_if(!nrg_channel_is_running(spec) && !a->statistics && a->rstd && spec->centred);
+}
+
+#define NRG_OF NRG_CHANNEL_BACKWARD
+#define NRG_NAME channel_norm_backward
+#include "names.h"
+
+#define NRG_OF NRG_CHANNEL_BACKWARD_REDUCE
+#define NRG_NAME channel_norm_backward_reduce
+#include "names.h"
+
+#define NRG_OF NRG_CHANNEL_BACKWARD_SUMS
+#define NRG_NAME channel_norm_backward_sums
+#include "names.h"
+
+#define NRG_OF NRG_CHANNEL_BACKWARD_WORKSPACE
+#define NRG_NAME channel_norm_backward_workspace
+#include "names.h"
 
 #endif

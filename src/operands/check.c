@@ -272,7 +272,7 @@ static int lies_over(const nrg_checked *c, const nrg_call *call, const extent *o
     if (c->sizes.apart & NRG_BIT(out->index) && x->role != NRG_IN)
         return 0;
     for (int k = 0; k < NRG_LEVELS && o->level[k].count != NRG_ONE; k++)
-        if (c->sizes.n[o->level[k].count] != 1 && c->stride[out->index][k] != c->stride[other->index][k])
+        if (c->sizes.n[o->level[k].count] != 1 && c->laid.stride[out->index][k] != c->laid.stride[other->index][k])
             return 0;
     return o->level[0].count == x->level[0].count;
 }
@@ -302,7 +302,7 @@ static inline nrg_status find_operands(nrg_checked *c, const nrg_call *call, uin
     for (unsigned i = call->operand_count; i-- > 0;) {
         given = 2 * given + (nrg_pointer_at(c->part[o[i].part], o[i].at) != NULL);
         optional = 2 * optional + o[i].may_be_absent;
-        memset(c->stride[i], 0, sizeof c->stride[i]); /* here, since one memset for all of them takes 10 ns to begin */
+        memset(c->laid.stride[i], 0, sizeof c->laid.stride[i]); /* here, since one memset for all of them takes 10 ns to begin */
     }
     const uint32_t all = NRG_BIT(call->operand_count) - 1;
     *there = given & ~s->ignored;
@@ -334,7 +334,7 @@ nrg_status nrg_check(nrg_checked *c, const nrg_call *call, const void *const *pa
         const nrg_operand *const o = &call->operands[i];
         const void *const from = c->part[o->part];
         const size_t dim = s->n[o->dim];
-        size_t *const stride = c->stride[i], rows = s->n[o->level[0].count];
+        size_t *const stride = c->laid.stride[i], rows = s->n[o->level[0].count];
         e->index = i;
         e->element = (unsigned)nrg_element_bytes(o->element, s);
         e->first = (uintptr_t)nrg_pointer_at(from, o->at);
@@ -371,7 +371,7 @@ nrg_status nrg_check(nrg_checked *c, const nrg_call *call, const void *const *pa
         outputs |= (uint32_t)nrg_is_output(o, s, i) << count++;
         e++;
     }
-    c->bytes = moved;
+    c->laid.bytes = moved;
     c->is_matrix = is_matrix;
     status = check_overlaps(c, call, extents, count, outputs);
     return status != NRG_OK ? status : places;

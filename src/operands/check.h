@@ -8,13 +8,18 @@
 
 enum { NRG_COPIES = 1280 };
 
+/* Where the operands of a sound call lie, for its job. */
+typedef struct nrg_laid {
+    size_t bytes;                            /* of all operands, as often as they are there; at most SIZE_MAX */
+    size_t stride[NRG_OPERANDS][NRG_LEVELS]; /* in bytes, real ones in the place of 0; 0 of what is absent */
+} nrg_laid;
+
 /* A call whose arguments are sound. */
 typedef struct nrg_checked {
     const void *part[NRG_PARTS]; /* the caller's structs, as this version's */
     nrg_sizes sizes;
-    size_t bytes;                                    /* of all operands, as often as they are there; at most SIZE_MAX */
-    int is_matrix;                                   /* every operand is rows of one stride */
-    size_t stride[NRG_OPERANDS][NRG_LEVELS];         /* in bytes, real ones in the place of 0; 0 of what is absent */
+    int is_matrix; /* every operand is rows of one stride */
+    nrg_laid laid;
     _Alignas(double) unsigned char copy[NRG_COPIES]; /* of structs of other versions */
 } nrg_checked;
 

@@ -5,29 +5,14 @@
 #define NRG_OPERANDS_CROSS_ENTROPY_H
 
 #include "../../include/nrg/cross_entropy.h"
-#include "operand.h"
+#include "describe.h"
 
-/* nrg_cross_entropy_forward */
-enum {
-    NRG_CROSS_ENTROPY_X,
-    NRG_CROSS_ENTROPY_IDS,
-    NRG_CROSS_ENTROPY_LOSS,
-    NRG_CROSS_ENTROPY_M,
-    NRG_CROSS_ENTROPY_OTHERS,
-    NRG_CROSS_ENTROPY_OPERANDS
-};
-extern const nrg_call nrg_call_cross_entropy_forward;
+#define NRG_OF NRG_CROSS_ENTROPY
+#define NRG_NAME cross_entropy_forward
+#include "names.h"
 
-/* nrg_cross_entropy_backward */
-enum {
-    NRG_CROSS_ENTROPY_BACKWARD_X,
-    NRG_CROSS_ENTROPY_BACKWARD_IDS,
-    NRG_CROSS_ENTROPY_BACKWARD_M_IN,
-    NRG_CROSS_ENTROPY_BACKWARD_OTHERS_IN,
-    NRG_CROSS_ENTROPY_BACKWARD_D_LOSS,
-    NRG_CROSS_ENTROPY_BACKWARD_DX,
-    NRG_CROSS_ENTROPY_BACKWARD_OPERANDS
-};
-extern const nrg_call nrg_call_cross_entropy_backward;
+#define NRG_OF NRG_CROSS_ENTROPY_BACKWARD
+#define NRG_NAME cross_entropy_backward
+#include "names.h"
 
 #endif

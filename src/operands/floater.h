@@ -5,43 +5,32 @@
 #define NRG_OPERANDS_FLOATER_H
 
 #include "../../include/nrg/floater.h"
-#include "operand.h"
-
-enum { NRG_FLOATER_SPEC, NRG_FLOATER_ARGS };
-
-/* The type of p0. */
-enum { NRG_FLOATER_TYPE, NRG_FLOATER_TYPE_P0 };
-
-enum {
-    NRG_FLOATER_TIMES,
-    NRG_FLOATER_P0,
-    NRG_FLOATER_STATE0,
-    NRG_FLOATER_P,
-    NRG_FLOATER_STATES,
-    NRG_FLOATER_WORKSPACE,
-    NRG_FLOATER_OPERANDS
-};
-extern const nrg_call nrg_call_floater_forward;
-
-enum {
-    NRG_FLOATER_BACKWARD_TIMES,
-    NRG_FLOATER_BACKWARD_P0,
-    NRG_FLOATER_BACKWARD_STATE0,
-    NRG_FLOATER_BACKWARD_STATES,
-    NRG_FLOATER_BACKWARD_DP,
-    NRG_FLOATER_BACKWARD_D_STATE_N,
-    NRG_FLOATER_BACKWARD_D_P0,
-    NRG_FLOATER_BACKWARD_D_STATE0,
-    NRG_FLOATER_BACKWARD_WORKSPACE,
-    NRG_FLOATER_BACKWARD_OPERANDS
-};
-extern const nrg_call nrg_call_floater_backward;
-
-/* nrg_floater_workspace and nrg_floater_backward_workspace, which have no operands: how many doubles they are, is this number. */
-enum { NRG_FLOATER_SPACE = 1 };
-extern const nrg_call nrg_call_floater_workspace, nrg_call_floater_backward_workspace;
+#include "describe.h"
 
 /* The slopes of a step. */
 enum { NRG_FLOATER_STAGES = 4 };
+
+/* What is wrong with a spec. */
+nrg_status nrg_floater_check_spec(const nrg_floater_spec *spec);
+
+/* Doubles of the workspaces. SIZE_MAX: their bytes do not fit. */
+size_t nrg_floater_space(const nrg_floater_spec *spec);
+size_t nrg_floater_backward_space(const nrg_floater_spec *spec, int has_states);
+
+#define NRG_OF NRG_FLOATER
+#define NRG_NAME floater_forward
+#include "names.h"
+
+#define NRG_OF NRG_FLOATER_BACKWARD
+#define NRG_NAME floater_backward
+#include "names.h"
+
+#define NRG_OF NRG_FLOATER_WORKSPACE
+#define NRG_NAME floater_workspace
+#include "names.h"
+
+#define NRG_OF NRG_FLOATER_BACKWARD_WORKSPACE
+#define NRG_NAME floater_backward_workspace
+#include "names.h"
 
 #endif

@@ -5,23 +5,27 @@
 #define NRG_OPERANDS_GLU_H
 
 #include "../../include/nrg/glu.h"
-#include "operand.h"
+#include "activation.h"
+#include "quantize.h"
 
-/* nrg_glu_forward */
-enum { NRG_GLU_A, NRG_GLU_B, NRG_GLU_X, NRG_GLU_O, NRG_GLU_PACKED, NRG_GLU_SCALES, NRG_GLU_OPERANDS };
-extern const nrg_call nrg_call_glu_forward;
+/* Whether there can be bytes instead of o. */
+static inline nrg_status nrg_glu_check_quant(const nrg_glu_args *a)
+{
+    if (a->format == NRG_QUANT_NONE)
+        return NRG_OK;
+#ifdef NRG_NO_QUANTIZE
+    return NRG_ERR_ENUM;
+#else
+    return nrg_check_quant(a->format, a->dim, a->rows);
+#endif
+}
 
-/* nrg_glu_backward */
-enum {
-    NRG_GLU_BACKWARD_A,
-    NRG_GLU_BACKWARD_B,
-    NRG_GLU_BACKWARD_X,
-    NRG_GLU_BACKWARD_D_O,
-    NRG_GLU_BACKWARD_DA,
-    NRG_GLU_BACKWARD_DB,
-    NRG_GLU_BACKWARD_DX,
-    NRG_GLU_BACKWARD_OPERANDS
-};
-extern const nrg_call nrg_call_glu_backward;
+#define NRG_OF NRG_GLU
+#define NRG_NAME glu_forward
+#include "names.h"
+
+#define NRG_OF NRG_GLU_BACKWARD
+#define NRG_NAME glu_backward
+#include "names.h"
 
 #endif

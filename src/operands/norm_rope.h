@@ -8,47 +8,31 @@
 #include "norm.h"
 #include "rope.h"
 
-enum { NRG_NORM_ROPE_NORM, NRG_NORM_ROPE_SPEC, NRG_NORM_ROPE_ARGS, NRG_NORM_ROPE_Q_ARGS, NRG_NORM_ROPE_K_ARGS };
+/* Whether the rows of a norm are those of the rotation; or NULL, which is a struct of zeros. */
+static inline int nrg_norm_rope_are_rows(size_t rows, size_t rows2, size_t rows3, size_t heads)
+{
+    return (rows == heads && rows2 == 1 && rows3 == 1) || !(rows | rows2 | rows3);
+}
 
-/* nrg_norm_rope_forward. Its first four operands are those of nrg_rope_forward. What is k's comes after what is q's. */
-enum {
-    NRG_NORM_ROPE_Q_W = NRG_ROPE_K + 1,
-    NRG_NORM_ROPE_K_W,
-    NRG_NORM_ROPE_Q_B,
-    NRG_NORM_ROPE_K_B,
-    NRG_NORM_ROPE_Q_O,
-    NRG_NORM_ROPE_K_O,
-    NRG_NORM_ROPE_Q_MEAN,
-    NRG_NORM_ROPE_K_MEAN,
-    NRG_NORM_ROPE_Q_RSTD,
-    NRG_NORM_ROPE_K_RSTD,
-    NRG_NORM_ROPE_OPERANDS
-};
-extern const nrg_call nrg_call_norm_rope_forward;
+/* Whether args of a norm have nothing that the rotation has. */
+static inline int nrg_norm_rope_is_weights_only(const nrg_norm_args *a, size_t heads)
+{
+    const uintptr_t any = (uintptr_t)a->x | (uintptr_t)a->y | (uintptr_t)a->z | a->y_repeat | a->z_repeat | (unsigned)a->store |
+                          (uintptr_t)a->o | (uintptr_t)a->packed | (uintptr_t)a->scales | (uintptr_t)a->r | (uintptr_t)a->r_in;
+    return !any && nrg_norm_rope_are_rows(a->rows, a->rows2, a->rows3, heads);
+}
+static inline int nrg_norm_rope_is_gradient_only(const nrg_norm_backward_args *a, size_t heads)
+{
+    return !a->d_o && !a->dx && !a->y && !a->r && !a->z && !a->dr_in && !a->dy && !a->dz &&
+           nrg_norm_rope_are_rows(a->rows, a->rows2, a->rows3, heads);
+}
 
-/* nrg_norm_rope_backward and nrg_norm_rope_backward_reduce. Here q and k are the gradients that arrive. */
-enum {
-    NRG_NORM_ROPE_BACKWARD_Q_X = NRG_ROPE_K + 1,
-    NRG_NORM_ROPE_BACKWARD_K_X,
-    NRG_NORM_ROPE_BACKWARD_Q_W,
-    NRG_NORM_ROPE_BACKWARD_K_W,
-    NRG_NORM_ROPE_BACKWARD_Q_B,
-    NRG_NORM_ROPE_BACKWARD_K_B,
-    NRG_NORM_ROPE_BACKWARD_Q_MEAN,
-    NRG_NORM_ROPE_BACKWARD_K_MEAN,
-    NRG_NORM_ROPE_BACKWARD_Q_O,
-    NRG_NORM_ROPE_BACKWARD_K_O,
-    NRG_NORM_ROPE_BACKWARD_Q_DW,
-    NRG_NORM_ROPE_BACKWARD_K_DW,
-    NRG_NORM_ROPE_BACKWARD_Q_DB,
-    NRG_NORM_ROPE_BACKWARD_K_DB,
-    NRG_NORM_ROPE_BACKWARD_Q_WORKSPACE,
-    NRG_NORM_ROPE_BACKWARD_K_WORKSPACE,
-    NRG_NORM_ROPE_BACKWARD_OPERANDS
-};
-extern const nrg_call nrg_call_norm_rope_backward;
+#define NRG_OF NRG_NORM_ROPE
+#define NRG_NAME norm_rope_forward
+#include "names.h"
 
-/* The numbers that hold the rows of q and of k. */
-enum { NRG_NORM_ROPE_Q_ROWS = NRG_ROPE_NUMBERS, NRG_NORM_ROPE_K_ROWS };
+#define NRG_OF NRG_NORM_ROPE_BACKWARD
+#define NRG_NAME norm_rope_backward
+#include "names.h"
 
 #endif

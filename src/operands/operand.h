@@ -90,29 +90,8 @@ typedef struct nrg_call {
 /* Bit of an operand of a call's enum. */
 #define NRG_BIT(operand) ((uint32_t)1 << (operand))
 
-/* For tables: an operand's or range's place in a struct; a level; a field's range. */
+/* For tables: an operand's or range's place in a struct. */
 #define NRG_AT(type, field) (uint16_t) offsetof(type, field)
-#define NRG_ENUM_RANGE(index, type, field, most)                                                                                 \
-    {                                                                                                                            \
-        .part = (index), .status = NRG_ERR_ENUM, .at = NRG_AT(type, field), .low = 0, .span = (most)                             \
-    }
-#define NRG_DTYPE_RANGE(index, type, field)                                                                                      \
-    {                                                                                                                            \
-        .part = (index), .status = NRG_ERR_ENUM, .at = NRG_AT(type, field), .low = NRG_F32, .span = NRG_BF16 - NRG_F32           \
-    }
-#define NRG_OTHER_DTYPE_RANGE(index, type, field) NRG_ENUM_RANGE(index, type, field, NRG_BF16)
-#define NRG_RESERVED_RANGE(index, type, field)                                                                                   \
-    {                                                                                                                            \
-        .part = (index), .status = NRG_ERR_STRUCT_SIZE, .at = NRG_AT(type, field), .low = 0, .span = 0                           \
-    }
-/* The levels of rows: a field of three strides, and the numbers of rows, planes and volumes. */
-#define NRG_ROW_LEVELS(type, strides, rows, rows2, rows3)                                                                        \
-    {                                                                                                                            \
-        {.stride = NRG_AT(type, strides[0]), .count = (rows)}, {.stride = NRG_AT(type, strides[1]), .count = (rows2)},           \
-        {                                                                                                                        \
-            .stride = NRG_AT(type, strides[2]), .count = (rows3)                                                                 \
-        }                                                                                                                        \
-    }
 #define NRG_COUNT(array) (sizeof(array) / sizeof(array)[0])
 
 /* a·b, or 0 where it does not fit. Divides only for numbers a tensor seldom has: a division for every operand and level would
@@ -126,11 +105,15 @@ static inline int nrg_product(size_t a, size_t b, size_t *result)
     return 1;
 }
 
-/* The dtype of an operand that may be of another one than the call's: *type; NRG_ERR_DTYPE where it may not be this one. */
-static inline nrg_status nrg_beside(nrg_dtype other, nrg_dtype dtype, nrg_dtype *type)
+static inline int nrg_product_fits(size_t a, size_t b)
 {
-    *type = other == NRG_DTYPE_SAME ? dtype : other;
-    return *type == dtype || *type == NRG_F32 ? NRG_OK : NRG_ERR_DTYPE;
+    size_t n;
+    return nrg_product(a, b, &n);
+}
+static inline int nrg_product3_fits(size_t a, size_t b, size_t c)
+{
+    size_t n;
+    return nrg_product(a, b, &n) && nrg_product(n, c, &n);
 }
 
 /* Whether a call writes operand i. */

@@ -5,50 +5,8 @@
 #define NRG_OPERANDS_QKV_H
 
 #include "../../include/nrg/qkv.h"
+#include "norm.h"
 #include "rope.h"
-
-/* The norm comes last: without one it is no part. */
-enum { NRG_QKV_ROPE, NRG_QKV_ARGS, NRG_QKV_SHARES, NRG_QKV_NORM };
-
-/* nrg_qkv_forward with a norm; without one, and nrg_qkv_backward */
-enum {
-    NRG_QKV_Q,
-    NRG_QKV_K,
-    NRG_QKV_V,
-    NRG_QKV_Q_W,
-    NRG_QKV_K_W,
-    NRG_QKV_Q_B,
-    NRG_QKV_K_B,
-    NRG_QKV_POSITIONS,
-    NRG_QKV_SLOTS,
-    NRG_QKV_FACTORS,
-    NRG_QKV_Q_O,
-    NRG_QKV_K_O,
-    NRG_QKV_V_O,
-    NRG_QKV_WORKSPACE,
-    NRG_QKV_OPERANDS
-};
-extern const nrg_call nrg_call_qkv, nrg_call_qkv_bare;
-
-/* nrg_qkv_workspace: options only. NRG_QKV_SPACE is the answer in doubles. */
-extern const nrg_call nrg_call_qkv_workspace;
-
-/* Its dtypes, and the numbers that a call needs of what was measured. */
-enum { NRG_QKV_TYPE_X, NRG_QKV_TYPE_Q_O, NRG_QKV_TYPE_K_O, NRG_QKV_TYPE_V_O };
-enum {
-    NRG_QKV_N_TOKENS = 1,
-    NRG_QKV_N_Q_HEADS,
-    NRG_QKV_N_K_HEADS,
-    NRG_QKV_N_V_HEADS,
-    NRG_QKV_N_DIM,
-    NRG_QKV_N_V_DIM,
-    NRG_QKV_N_K_O_DIM, /* elements of a head in the cache; of q8_0 halves of 16 bits */
-    NRG_QKV_N_V_O_DIM,
-    NRG_QKV_N_CACHE, /* rows of k_o and v_o: slots, or tokens */
-    NRG_QKV_N_AXES,
-    NRG_QKV_N_FACTORS,
-    NRG_QKV_SPACE
-};
 
 /* Elements that are staged at once: the heads of k of a large model. They, and their results, stay in L1. */
 enum { NRG_QKV_BLOCK = 2048 };
@@ -67,5 +25,39 @@ nrg_status nrg_qkv_measure_args(const nrg_rope_spec *rope, const nrg_qkv_args *a
 
 /* 16-bit halves of a head of q8_0. */
 static inline size_t nrg_qkv_halves(size_t dim) { return dim / 32 * 17; }
+
+/* The same doubles; a cache's format and dtype; a norm. */
+nrg_status nrg_qkv_space(const nrg_rope_spec *rope, const nrg_qkv_args *a, int nth, size_t *doubles);
+nrg_status nrg_qkv_check_norm(const nrg_norm_spec *norm, const nrg_qkv_args *a);
+static inline nrg_status nrg_qkv_check_cache(nrg_quant_format format, nrg_dtype own, size_t dim)
+{
+    if (format == NRG_QUANT_NONE)
+        return NRG_OK;
+#ifdef NRG_NO_QUANTIZE
+    (void)own, (void)dim;
+    return NRG_ERR_ENUM;
+#else
+    return own != NRG_DTYPE_SAME ? NRG_ERR_COMBINATION : dim % 32 ? NRG_ERR_DIM : NRG_OK;
+#endif
+}
+static inline nrg_dtype nrg_qkv_cache_dtype(nrg_quant_format format, nrg_dtype own, nrg_dtype dtype)
+{
+    return format ? NRG_F16 : nrg_own_dtype(own, dtype); /* as large and as aligned as a half of the scale */
+}
+
+/* Whether there is anything to do. */
+static inline int nrg_qkv_is_used(const nrg_qkv_args *a) { return a->tokens && (a->q_heads | a->k_heads | a->v_heads); }
+
+#define NRG_OF NRG_QKV
+#define NRG_NAME qkv
+#include "names.h"
+
+#define NRG_OF NRG_QKV_BARE
+#define NRG_NAME qkv_bare
+#include "names.h"
+
+#define NRG_OF NRG_QKV_WORKSPACE
+#define NRG_NAME qkv_workspace
+#include "names.h"
 
 #endif

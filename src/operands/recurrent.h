@@ -5,33 +5,30 @@
 #define NRG_OPERANDS_RECURRENT_H
 
 #include "../../include/nrg/recurrent.h"
-#include "operand.h"
+#include "describe.h"
 
-enum { NRG_RECURRENT_ARGS };
+/* Floats of the workspace, of which so many are the mark behind g_k (src/calls/reduce.h). SIZE_MAX: its bytes do not fit. */
+enum { NRG_RECURRENT_MARK = 2 };
+static inline size_t nrg_recurrent_space(const nrg_recurrent_backward_args *a)
+{
+    size_t floats, bytes;
+    if (!nrg_product(a->chains, a->positions, &floats) || !nrg_product(floats, a->dim, &floats) ||
+        floats > SIZE_MAX - NRG_RECURRENT_MARK)
+        return SIZE_MAX;
+    floats += floats ? NRG_RECURRENT_MARK : 0;
+    return nrg_product(floats, sizeof(float), &bytes) ? floats : SIZE_MAX;
+}
 
-/* The types of w and b, and of p0. */
-enum { NRG_RECURRENT_TYPE, NRG_RECURRENT_TYPE_W, NRG_RECURRENT_TYPE_P0 };
+#define NRG_OF NRG_RECURRENT
+#define NRG_NAME recurrent_forward
+#include "names.h"
 
-enum { NRG_RECURRENT_W, NRG_RECURRENT_B, NRG_RECURRENT_P0, NRG_RECURRENT_P, NRG_RECURRENT_OPERANDS };
-extern const nrg_call nrg_call_recurrent_forward;
+#define NRG_OF NRG_RECURRENT_BACKWARD
+#define NRG_NAME recurrent_backward
+#include "names.h"
 
-/* nrg_recurrent_backward and nrg_recurrent_backward_reduce */
-enum {
-    NRG_RECURRENT_BACKWARD_W,
-    NRG_RECURRENT_BACKWARD_P0,
-    NRG_RECURRENT_BACKWARD_P,
-    NRG_RECURRENT_BACKWARD_DP,
-    NRG_RECURRENT_BACKWARD_D_P0,
-    NRG_RECURRENT_BACKWARD_DW,
-    NRG_RECURRENT_BACKWARD_DB,
-    NRG_RECURRENT_BACKWARD_WORKSPACE,
-    NRG_RECURRENT_BACKWARD_OPERANDS
-};
-extern const nrg_call nrg_call_recurrent_backward;
-
-/* nrg_recurrent_backward_workspace, which has no operands. NRG_RECURRENT_SPACE is the number of floats, NRG_RECURRENT_MARK how
- * many of them are the mark behind g_k (src/calls/reduce.h). */
-enum { NRG_RECURRENT_SPACE = 1, NRG_RECURRENT_MARK = 2 };
-extern const nrg_call nrg_call_recurrent_backward_workspace;
+#define NRG_OF NRG_RECURRENT_BACKWARD_WORKSPACE
+#define NRG_NAME recurrent_backward_workspace
+#include "names.h"
 
 #endif

@@ -5,39 +5,39 @@
 #define NRG_OPERANDS_RELATIVE_H
 
 #include "../../include/nrg/relative.h"
-#include "operand.h"
+#include "heads.h"
 
 enum { NRG_RELATIVE_ARGS };
-
-enum { NRG_RELATIVE_SCORES_Q, NRG_RELATIVE_SCORES_TABLE, NRG_RELATIVE_SCORES_SCORES, NRG_RELATIVE_SCORES_OPERANDS };
-extern const nrg_call nrg_call_relative_scores;
-
-enum {
-    NRG_RELATIVE_VALUES_A,
-    NRG_RELATIVE_VALUES_TABLE,
-    NRG_RELATIVE_VALUES_O,
-    NRG_RELATIVE_VALUES_ENDS,
-    NRG_RELATIVE_VALUES_OPERANDS
-};
-extern const nrg_call nrg_call_relative_values;
-
-enum {
-    NRG_RELATIVE_BACKWARD_Q,
-    NRG_RELATIVE_BACKWARD_A,
-    NRG_RELATIVE_BACKWARD_ENDS,
-    NRG_RELATIVE_BACKWARD_D_TABLE,
-    NRG_RELATIVE_BACKWARD_OPERANDS
-};
-extern const nrg_call nrg_call_relative_backward;
-
-/* Numbers: the table's rows; the tables, of one head each or of all. */
-enum { NRG_RELATIVE_CLASSES = 1, NRG_RELATIVE_TABLES };
-
-/* The type of the table. */
-enum { NRG_RELATIVE_TYPE, NRG_RELATIVE_TYPE_TABLE };
 
 /* Positions and distances are added up in 64 bits. */
 #define NRG_RELATIVE_FARTHEST ((int64_t)1 << 60)
 static inline int nrg_relative_is_position(int64_t p) { return p >= -NRG_RELATIVE_FARTHEST && p <= NRG_RELATIVE_FARTHEST; }
+static inline int nrg_relative_is_number(size_t n) { return n <= (uint64_t)NRG_RELATIVE_FARTHEST; }
+
+static inline int nrg_relative_positions_fit(const nrg_relative_args *a)
+{
+    return nrg_relative_is_position(a->p_min) && nrg_relative_is_position(a->p_max) &&
+           nrg_relative_is_position(a->first_position) && a->p_min <= a->p_max;
+}
+
+static inline int nrg_relative_numbers_fit(const nrg_relative_args *a)
+{
+    return (uint64_t)(a->p_max - a->p_min) + 1 <= SIZE_MAX && nrg_relative_is_number(a->queries) &&
+           nrg_relative_is_number(a->keys);
+}
+
+static inline int nrg_relative_has_rows(const nrg_relative_args *a) { return a->batch && a->heads && a->queries; }
+
+#define NRG_OF NRG_RELATIVE_SCORES
+#define NRG_NAME relative_scores
+#include "names.h"
+
+#define NRG_OF NRG_RELATIVE_VALUES
+#define NRG_NAME relative_values
+#include "names.h"
+
+#define NRG_OF NRG_RELATIVE_BACKWARD
+#define NRG_NAME relative_backward
+#include "names.h"
 
 #endif

@@ -5,30 +5,28 @@
 #define NRG_OPERANDS_RELATIVE_SHIFT_H
 
 #include "../../include/nrg/relative_shift.h"
-#include "operand.h"
+#include "relative.h"
 
-enum { NRG_RELATIVE_SHIFT_ARGS };
+/* u or v, for which there is an output; without rows, outputs may be NULL as well. */
+static inline enum nrg_there nrg_head_bias_there(const nrg_head_bias_args *a, const void *o)
+{
+    return o ? NRG_NEED : a->batch && a->rows ? NRG_NOT : NRG_SKIP;
+}
 
-/* nrg_relative_shift_forward and, the other way round, nrg_relative_shift_backward: x and scores, or d_scores and dx. */
-enum { NRG_RELATIVE_SHIFT_IN, NRG_RELATIVE_SHIFT_OUT, NRG_RELATIVE_SHIFT_OPERANDS };
-extern const nrg_call nrg_call_relative_shift_forward, nrg_call_relative_shift_backward;
+#define NRG_OF NRG_RELATIVE_SHIFT
+#define NRG_NAME relative_shift_forward
+#include "names.h"
 
-enum { NRG_HEAD_BIAS_ARGS };
+#define NRG_OF NRG_RELATIVE_SHIFT_BACKWARD
+#define NRG_NAME relative_shift_backward
+#include "names.h"
 
-enum { NRG_HEAD_BIAS_Q, NRG_HEAD_BIAS_U, NRG_HEAD_BIAS_V, NRG_HEAD_BIAS_O_U, NRG_HEAD_BIAS_O_V, NRG_HEAD_BIAS_OPERANDS };
-extern const nrg_call nrg_call_head_bias_forward;
+#define NRG_OF NRG_HEAD_BIAS
+#define NRG_NAME head_bias_forward
+#include "names.h"
 
-enum {
-    NRG_HEAD_BIAS_BACKWARD_D_O_U,
-    NRG_HEAD_BIAS_BACKWARD_D_O_V,
-    NRG_HEAD_BIAS_BACKWARD_DQ,
-    NRG_HEAD_BIAS_BACKWARD_DU,
-    NRG_HEAD_BIAS_BACKWARD_DV,
-    NRG_HEAD_BIAS_BACKWARD_OPERANDS
-};
-extern const nrg_call nrg_call_head_bias_backward;
-
-/* The type of u and v. */
-enum { NRG_HEAD_BIAS_TYPE, NRG_HEAD_BIAS_TYPE_BIAS };
+#define NRG_OF NRG_HEAD_BIAS_BACKWARD
+#define NRG_NAME head_bias_backward
+#include "names.h"
 
 #endif

@@ -5,26 +5,24 @@
 #define NRG_OPERANDS_SINUSOIDAL_H
 
 #include "../../include/nrg/sinusoidal.h"
-#include "operand.h"
+#include "rope.h"
 
-/* nrg_sinusoidal_frequencies */
+enum { NRG_SINUSOIDAL_SPEC, NRG_SINUSOIDAL_ARGS };
+
+/* What nrg_sinusoidal_frequencies takes beside a spec. */
 typedef struct nrg_sinusoidal_frequencies_args {
     double *frequencies;
 } nrg_sinusoidal_frequencies_args;
-enum { NRG_SINUSOIDAL_SPEC, NRG_SINUSOIDAL_ARGS };
-enum { NRG_SINUSOIDAL_FREQUENCIES_FREQUENCIES, NRG_SINUSOIDAL_FREQUENCIES_OPERANDS };
-extern const nrg_call nrg_call_sinusoidal_frequencies;
-
-/* nrg_sinusoidal_table */
-enum {
-    NRG_SINUSOIDAL_TABLE_POSITIONS,
-    NRG_SINUSOIDAL_TABLE_FREQUENCIES,
-    NRG_SINUSOIDAL_TABLE_TABLE,
-    NRG_SINUSOIDAL_TABLE_OPERANDS
-};
-extern const nrg_call nrg_call_sinusoidal_table;
 
 /* Of a row of dim elements. The last of an odd dim is a sine without a cosine. */
 static inline size_t nrg_sinusoidal_pairs(size_t dim) { return dim / 2 + dim % 2; }
+
+#define NRG_OF NRG_SINUSOIDAL_FREQUENCIES
+#define NRG_NAME sinusoidal_frequencies
+#include "names.h"
+
+#define NRG_OF NRG_SINUSOIDAL_TABLE
+#define NRG_NAME sinusoidal_table
+#include "names.h"
 
 #endif

@@ -4,55 +4,47 @@
 #ifndef NRG_OPERANDS_SOFTMAX_H
 #define NRG_OPERANDS_SOFTMAX_H
 
+#include <float.h>
+
 #include "../../include/nrg/softmax.h"
-#include "operand.h"
+#include "heads.h"
 
-enum { NRG_SOFTMAX_ARGS, NRG_SOFTMAX_STATE }; /* parts */
+enum { NRG_SOFTMAX_STATE = 1 };
 
-/* nrg_softmax_forward, and the first operands of nrg_softmax_part */
-enum {
-    NRG_SOFTMAX_X,
-    NRG_SOFTMAX_MASK,
-    NRG_SOFTMAX_DIAGONALS,
-    NRG_SOFTMAX_SLOPES,
-    NRG_SOFTMAX_SINKS,
-    NRG_SOFTMAX_O,
-    NRG_SOFTMAX_OPERANDS
-};
-extern const nrg_call nrg_call_softmax_forward;
+/* Scale, cap and window, and a position that can be added to. */
+static inline nrg_status nrg_softmax_check_numbers(float scale, float cap, int causal, size_t window, int64_t first)
+{
+    if (!(scale >= -FLT_MAX && scale <= FLT_MAX) || !(cap > 0) || !(scale / cap >= -FLT_MAX && scale / cap <= FLT_MAX) || !window)
+        return NRG_ERR_CONSTANT;
+    const int is_read = causal || window != SIZE_MAX;
+    return !is_read || (first >= -((int64_t)1 << 61) && first <= (int64_t)1 << 61) ? NRG_OK : NRG_ERR_POSITION;
+}
 
-/* nrg_softmax_part */
-enum {
-    NRG_SOFTMAX_PART_M_IN = NRG_SOFTMAX_OPERANDS,
-    NRG_SOFTMAX_PART_SUM_IN,
-    NRG_SOFTMAX_PART_M,
-    NRG_SOFTMAX_PART_SUM,
-    NRG_SOFTMAX_PART_FACTOR,
-    NRG_SOFTMAX_PART_OPERANDS
-};
-extern const nrg_call nrg_call_softmax_part;
+/* Whether so many scores fit: no stride says so of rows that repeat. */
+static inline int nrg_scores_fit(size_t batch, size_t heads, size_t queries, size_t keys)
+{
+    const uint64_t most = (uint64_t)1 << 61;
+    size_t n;
+    if (!batch || !heads || !queries || !keys)
+        return 1;
+    return queries <= SIZE_MAX - keys && (uint64_t)queries <= most && (uint64_t)keys <= most && nrg_product(batch, heads, &n) &&
+           nrg_product(n, queries, &n) && nrg_product(n, keys, &n) && nrg_product(n, 4, &n);
+}
 
-/* nrg_softmax_merge */
-enum {
-    NRG_SOFTMAX_MERGE_M_IN,
-    NRG_SOFTMAX_MERGE_SUM_IN,
-    NRG_SOFTMAX_MERGE_M,
-    NRG_SOFTMAX_MERGE_SUM,
-    NRG_SOFTMAX_MERGE_FACTOR,
-    NRG_SOFTMAX_MERGE_INVERSE,
-    NRG_SOFTMAX_MERGE_LSE,
-    NRG_SOFTMAX_MERGE_OPERANDS
-};
-extern const nrg_call nrg_call_softmax_merge;
+#define NRG_OF NRG_SOFTMAX
+#define NRG_NAME softmax_forward
+#include "names.h"
 
-/* nrg_softmax_backward */
-enum {
-    NRG_SOFTMAX_BACKWARD_O,
-    NRG_SOFTMAX_BACKWARD_D_O,
-    NRG_SOFTMAX_BACKWARD_X,
-    NRG_SOFTMAX_BACKWARD_DX,
-    NRG_SOFTMAX_BACKWARD_OPERANDS
-};
-extern const nrg_call nrg_call_softmax_backward;
+#define NRG_OF NRG_SOFTMAX_PART
+#define NRG_NAME softmax_part
+#include "names.h"
+
+#define NRG_OF NRG_SOFTMAX_MERGE
+#define NRG_NAME softmax_merge
+#include "names.h"
+
+#define NRG_OF NRG_SOFTMAX_BACKWARD
+#define NRG_NAME softmax_backward
+#include "names.h"
 
 #endif

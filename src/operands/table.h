@@ -1,0 +1,51 @@
+/* A call's description: nrg_call_<NRG_NAME>.
+ *
+ * SPDX-License-Identifier: MIT */
+#include "words.h"
+
+#define NRG_PASS NRG_STRUCTS_
+#include NRG_DEF
+#undef NRG_PASS
+
+static const nrg_part NRG_JOIN(NRG_NAME, _call_parts)[] = {
+#define NRG_PASS NRG_SIZES_
+#include NRG_DEF
+#undef NRG_PASS
+};
+
+static const nrg_range NRG_JOIN(NRG_NAME, _call_ranges)[] = {
+#define NRG_PASS NRG_RANGES_
+#include NRG_DEF
+#undef NRG_PASS
+    {.part = 0} /* not counted: there may be none */
+};
+
+static const nrg_operand NRG_JOIN(NRG_NAME, _call_operands)[] = {
+#define NRG_PASS NRG_ENTRY_
+#include NRG_DEF
+#undef NRG_PASS
+    [NRG_OWN(OPERANDS)] = {.part = 0} /* not counted */
+};
+
+static nrg_status NRG_JOIN(NRG_NAME, _call_measure)(const void *const *part_, nrg_sizes *sizes_)
+{
+    __attribute__((unused)) nrg_status status_;
+    __attribute__((unused)) const size_t n_ONE = 1;
+#define NRG_PASS NRG_MEASURE_
+#include NRG_DEF
+    return NRG_OK;
+}
+
+const nrg_call NRG_JOIN(nrg_call_, NRG_NAME) = {
+    .parts = NRG_JOIN(NRG_NAME, _call_parts),
+    .operands = NRG_JOIN(NRG_NAME, _call_operands),
+    .ranges = NRG_JOIN(NRG_NAME, _call_ranges),
+    .part_count = NRG_OWN(PARTS),
+    .operand_count = NRG_OWN(OPERANDS),
+    .range_count = NRG_COUNT(NRG_JOIN(NRG_NAME, _call_ranges)) - 1,
+    .measure = NRG_JOIN(NRG_NAME, _call_measure),
+};
+
+#include "words.h"
+#undef NRG_OF
+#undef NRG_NAME
