@@ -65,7 +65,7 @@ static inline __attribute__((always_inline)) void fill_job(nrg_norm_job *job, co
 
 /* Whether operands in rows of one dtype and without gaps lie well; c->bytes and strides are then known. An operand that is absent
  * lies at 0, where no tensor is. */
-static inline int dense_lies_well(norm_call *c, size_t row)
+static inline __attribute__((always_inline)) int dense_lies_well(norm_call *c, size_t row)
 {
     const nrg_norm_args *a = c->args;
     const uintptr_t x = (uintptr_t)a->x, y = (uintptr_t)a->y, w = (uintptr_t)a->w, b = (uintptr_t)a->b, o = (uintptr_t)a->o,
