@@ -94,12 +94,9 @@ static inline int has_plain_options(const nrg_norm_spec *s, const nrg_norm_args 
 {
     if ((s->size != sizeof *s) | (a->size != sizeof *a))
         return 0;
-    uint64_t repeats;
-    _Static_assert(offsetof(nrg_norm_args, z_repeat) == offsetof(nrg_norm_args, y_repeat) + 4, "one number is both");
-    memcpy(&repeats, &a->y_repeat, sizeof repeats);
     const int none =
         !((unsigned)s->residual_mode | (unsigned)s->gate | (unsigned)s->activation | (unsigned)s->format | (unsigned)s->rounding |
-          s->reserved | repeats | a->reserved | (uintptr_t)a->packed | (uintptr_t)a->scales | (uintptr_t)a->z |
+          s->reserved | a->y_repeat | a->z_repeat | a->reserved | (uintptr_t)a->packed | (uintptr_t)a->scales | (uintptr_t)a->z |
           (uintptr_t)a->r_in | (uintptr_t)a->mean | (uintptr_t)a->rstd | (s->groups - 1) | (a->rows2 - 1) | (a->rows3 - 1));
     const int numbers =
         ((unsigned)s->dtype - NRG_F32 <= NRG_BF16 - NRG_F32) & nrg_norm_is_eps(s->eps) & quick_norm_numbers_fit(s, a->w);
@@ -122,19 +119,6 @@ static inline size_t unlike_dense(const nrg_norm_spec *s, const nrg_norm_args *a
 static inline size_t unlike_usual(const nrg_norm_spec *s)
 {
     return (unsigned)s->eps_mode | (unsigned)s->c_mode | (unsigned)s->weights | (unsigned)s->accuracy;
-}
-
-/* The job of dense rows with other options, in a frame of its own. Whether they are plainly sound. */
-static __attribute__((noinline)) int dense_job(nrg_norm_job *job, const nrg_norm_spec *s, const nrg_norm_args *a, int ith,
-                                               int nth)
-{
-    norm_call call = plain_call(s, a);
-    if (!(((unsigned)s->eps_mode <= NRG_EPS_MAX) & ((unsigned)s->c_mode <= NRG_C_GIVEN) &
-              ((unsigned)s->weights <= NRG_WEIGHTS_GROUP) & ((unsigned)s->accuracy <= NRG_ACCURACY_EXACT) &&
-          dense_lies_well(&call, s->dim * (s->dtype == NRG_F32 ? 4 : 2))))
-        return 0;
-    fill_job(job, &call, ith, nth, 0);
-    return 1;
 }
 
 /* ---- all other calls ---- */
@@ -391,35 +375,43 @@ static __attribute__((noinline)) nrg_status forward_matrix(const nrg_norm_spec *
     return NRG_OK;
 }
 
-/* The shortcuts below have no other options. */
-static nrg_status forward_usual(const nrg_norm_spec *spec, const nrg_norm_args *args, int ith, int nth)
+/* The job of dense rows with the options of constructors, which most calls are: whether they are plainly sound. */
+static inline __attribute__((always_inline)) int usual_job(nrg_norm_job *job, const nrg_norm_spec *s, const nrg_norm_args *a,
+                                                           int ith, int nth)
 {
-    return forward(NRG_NORM_WHOLE, spec, args, NULL, &f32_kernels, ith, nth);
+    if (!has_plain_options(s, a) || !a->o || (unlike_dense(s, a) | unlike_usual(s)))
+        return 0;
+    norm_call call = plain_call(s, a); /* nobody is given its address: it stays in registers */
+    if (!dense_lies_well(&call, s->dim * (s->dtype == NRG_F32 ? 4 : 2)))
+        return 0;
+    fill_job(job, &call, ith, nth, 1);
+    return 1;
 }
 
-/* Dense rows with plain options, which most calls are. rest: of all others. */
-static inline __attribute__((always_inline)) nrg_status
-whole(const nrg_norm_spec *spec, const nrg_norm_args *args, const norm_kernels *kernels,
-      nrg_status (*rest)(const nrg_norm_spec *, const nrg_norm_args *, int, int), int ith, int nth)
+/* The same with other options of plain rows, in a frame of its own. */
+static __attribute__((noinline)) int dense_job(nrg_norm_job *job, const nrg_norm_spec *s, const nrg_norm_args *a, int ith,
+                                               int nth)
 {
-    nrg_norm_job job;
-    if (!(spec && args && (ith >= 0) & (ith < nth) && has_plain_options(spec, args) && args->o))
-        return rest(spec, args, ith, nth);
-    if (!(unlike_dense(spec, args) | unlike_usual(spec))) {
-        norm_call call = plain_call(spec, args); /* nobody is given its address: it stays in registers */
-        if (!dense_lies_well(&call, spec->dim * (spec->dtype == NRG_F32 ? 4 : 2)))
-            return rest(spec, args, ith, nth);
-        fill_job(&job, &call, ith, nth, 1);
-    } else if (unlike_dense(spec, args) || !dense_job(&job, spec, args, ith, nth))
-        return rest(spec, args, ith, nth);
-    if (job.row_begin != job.row_end)
-        kernels->plain[spec->dtype - NRG_F32][nrg_active_path()](&job);
-    return NRG_OK;
+    if (!has_plain_options(s, a) || !a->o || unlike_dense(s, a))
+        return 0;
+    norm_call call = plain_call(s, a);
+    if (!(((unsigned)s->eps_mode <= NRG_EPS_MAX) & ((unsigned)s->c_mode <= NRG_C_GIVEN) &
+              ((unsigned)s->weights <= NRG_WEIGHTS_GROUP) & ((unsigned)s->accuracy <= NRG_ACCURACY_EXACT) &&
+          dense_lies_well(&call, s->dim * (s->dtype == NRG_F32 ? 4 : 2))))
+        return 0;
+    fill_job(job, &call, ith, nth, 0);
+    return 1;
 }
 
 nrg_status nrg_norm_forward(const nrg_norm_spec *spec, const nrg_norm_args *args, int ith, int nth)
 {
-    return whole(spec, args, &all_kernels, forward_matrix, ith, nth);
+    nrg_norm_job job;
+    if (!(spec && args && (ith >= 0) & (ith < nth)) ||
+        !(usual_job(&job, spec, args, ith, nth) || dense_job(&job, spec, args, ith, nth)))
+        return forward_matrix(spec, args, ith, nth);
+    if (job.row_begin != job.row_end)
+        all_kernels.plain[spec->dtype - NRG_F32][nrg_active_path()](&job);
+    return NRG_OK;
 }
 
 /* A half of a pass where rows have nothing but w and b beside them: whether it is plainly sound, and then it is done. In a frame
@@ -507,44 +499,83 @@ nrg_status nrg_norm_elements_check(const nrg_norm_spec *spec, const nrg_norm_arg
     return nrg_asked(ask(NRG_NORM_APPLY, spec, args, given(statistics)));
 }
 
-/* What the shortcuts share: dense f32, all rows. */
-static __attribute__((noinline)) nrg_status forward_f32(nrg_norm_spec spec, size_t rows, const float *x, const float *y,
-                                                        const float *w, const float *b, float *r, float *o)
+/* ---- the shortcuts: dense f32, all rows ---- */
+
+enum shortcut { RMS, LAYER, L2 };
+
+typedef struct f32_operands {
+    const float *x, *y, *w, *b;
+    float *r, *o;
+} f32_operands;
+
+static inline nrg_norm_spec spec_of(enum shortcut kind, size_t dim, double eps)
 {
-    nrg_norm_args args = nrg_norm_args_init(rows, x, w, o);
-    args.y = y;
-    args.b = b;
-    args.r = r;
-    return whole(&spec, &args, &f32_kernels, forward_usual, 0, 1);
+    return kind == RMS     ? nrg_norm_spec_rms(NRG_F32, dim, eps)
+           : kind == LAYER ? nrg_norm_spec_layer(NRG_F32, dim, eps)
+                           : nrg_norm_spec_l2(NRG_F32, dim, eps);
+}
+
+static inline nrg_norm_args args_of(size_t rows, const f32_operands *p)
+{
+    nrg_norm_args args = nrg_norm_args_init(rows, p->x, p->w, p->o);
+    args.y = p->y;
+    args.b = p->b;
+    args.r = p->r;
+    return args;
+}
+
+/* Where a shortcut is not plainly sound, or has other options. */
+static __attribute__((noinline)) nrg_status other_f32(enum shortcut kind, size_t rows, size_t dim, double eps,
+                                                      const f32_operands *p)
+{
+    nrg_norm_job job;
+    const nrg_norm_spec spec = spec_of(kind, dim, eps);
+    const nrg_norm_args args = args_of(rows, p);
+    if (!dense_job(&job, &spec, &args, 0, 1))
+        return forward(NRG_NORM_WHOLE, &spec, &args, NULL, &f32_kernels, 0, 1);
+    if (job.row_begin != job.row_end)
+        f32_kernels.plain[0][nrg_active_path()](&job);
+    return NRG_OK;
+}
+
+/* Structs that are never in memory: nobody but the checks looks at them. */
+static inline __attribute__((always_inline)) nrg_status forward_f32(enum shortcut kind, size_t rows, size_t dim, double eps,
+                                                                    f32_operands p)
+{
+    nrg_norm_job job;
+    const nrg_norm_spec spec = spec_of(kind, dim, eps);
+    const nrg_norm_args args = args_of(rows, &p);
+    if (!usual_job(&job, &spec, &args, 0, 1))
+        return other_f32(kind, rows, dim, eps, &(f32_operands){p.x, p.y, p.w, p.b, p.r, p.o});
+    if (job.row_begin != job.row_end)
+        f32_kernels.plain[0][nrg_active_path()](&job);
+    return NRG_OK;
 }
 
 nrg_status nrg_rms_norm_f32(size_t rows, size_t dim, const float *x, const float *w, float *o, double eps)
 {
-    return forward_f32(nrg_norm_spec_rms(NRG_F32, dim, eps), rows, x, NULL, w, NULL, NULL, o);
+    return forward_f32(RMS, rows, dim, eps, (f32_operands){.x = x, .w = w, .o = o});
 }
 
 nrg_status nrg_add_rms_norm_f32(size_t rows, size_t dim, const float *x, const float *y, const float *w, float *r, float *o,
                                 double eps)
 {
-    if (rows && !y)
-        return NRG_ERR_NULL;
-    return forward_f32(nrg_norm_spec_rms(NRG_F32, dim, eps), rows, x, y, w, NULL, r, o);
+    return rows && !y ? NRG_ERR_NULL : forward_f32(RMS, rows, dim, eps, (f32_operands){.x = x, .y = y, .w = w, .r = r, .o = o});
 }
 
 nrg_status nrg_layer_norm_f32(size_t rows, size_t dim, const float *x, const float *w, const float *b, float *o, double eps)
 {
-    return forward_f32(nrg_norm_spec_layer(NRG_F32, dim, eps), rows, x, NULL, w, b, NULL, o);
+    return forward_f32(LAYER, rows, dim, eps, (f32_operands){.x = x, .w = w, .b = b, .o = o});
 }
 
 nrg_status nrg_add_layer_norm_f32(size_t rows, size_t dim, const float *x, const float *y, const float *w, const float *b,
                                   float *r, float *o, double eps)
 {
-    if (rows && !y)
-        return NRG_ERR_NULL;
-    return forward_f32(nrg_norm_spec_layer(NRG_F32, dim, eps), rows, x, y, w, b, r, o);
+    return rows && !y ? NRG_ERR_NULL
+                      : forward_f32(LAYER, rows, dim, eps, (f32_operands){.x = x, .y = y, .w = w, .b = b, .r = r, .o = o});
 }
 
 nrg_status nrg_l2_norm_f32(size_t rows, size_t dim, const float *x, float *o, double eps)
 {
-    return forward_f32(nrg_norm_spec_l2(NRG_F32, dim, eps), rows, x, NULL, NULL, NULL, NULL, o);
+    return other_f32(L2, rows, dim, eps, &(f32_operands){.x = x, .o = o});
 }
