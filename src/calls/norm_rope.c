@@ -4,6 +4,7 @@
 #include "../job/norm.h"
 #include "../job/rope.h"
 #include "../operands/norm_rope.h"
+#include "../operands/place.h"
 #include "norm_backward.h"
 #include "norm_formula.h"
 #include "rope_job.h"
@@ -11,26 +12,24 @@
 
 enum { PIECE_ROWS = 32 /* backward without dw and db; with them a block of rows */ };
 
-/* The jobs of q and k. In a frame of its own: what checking takes shall not lie below the kernel. */
-static __attribute__((noinline)) nrg_status make_jobs(nrg_norm_rope_job both[2], rope_batches batches[2], nrg_dtype *dtype,
-                                                      const void *const *part, int ith, int nth)
+#define NRG_OF NRG_NORM_ROPE
+#define NRG_NAME norm_rope_forward
+#include "../operands/precheck.h"
+
+/* The jobs of q and k, whose args are in norm_args. */
+static nrg_status fill_jobs(nrg_norm_rope_job both[2], rope_batches batches[2], const nrg_norm_spec *norm,
+                            const nrg_rope_spec *spec, const nrg_rope_args *rope, const nrg_norm_args *const norm_args[2],
+                            const nrg_laid *l, int ith, int nth)
 {
-    nrg_checked c;
     nrg_rope_job job[2];
-    nrg_status status = nrg_check(&c, &nrg_call_norm_rope_forward, part, ith, nth);
+    const nrg_status status =
+        rope_make_jobs(job, batches, l, spec, rope, NRG_NORM_ROPE_Q_O, 0, nrg_wants_stream(rope->store, l->bytes));
     if (status != NRG_OK)
         return status;
-    const nrg_norm_spec *norm = c.part[NRG_NORM_ROPE_NORM];
-    const nrg_rope_args *const rope = c.part[NRG_NORM_ROPE_ARGS];
-    status = rope_make_jobs(job, batches, &c, c.part[NRG_NORM_ROPE_SPEC], rope, NRG_NORM_ROPE_Q_O, 0,
-                            nrg_wants_stream(rope->store, c.laid.bytes));
-    if (status != NRG_OK)
-        return status;
-    const size_t groups = norm->groups, *const rows = &c.sizes.n[NRG_NORM_ROPE_N_Q_ROWS];
+    const size_t tokens = rope->batch * rope->tokens, rows[2] = {tokens * rope->q_heads, tokens * rope->k_heads};
     const size_t begin = nrg_share(rows[0] + rows[1], ith, nth), end = nrg_share(rows[0] + rows[1], ith + 1, nth);
-    *dtype = norm->dtype;
     for (int k = 0; k < 2; k++) {
-        const nrg_norm_args *a = c.part[NRG_NORM_ROPE_Q_ARGS + k];
+        const nrg_norm_args *a = norm_args[k];
         both[k].rope = job[k];
         both[k].rope.begin = both[k].rope.end = 0;
         if (job[k].heads)
@@ -40,16 +39,46 @@ static __attribute__((noinline)) nrg_status make_jobs(nrg_norm_rope_job both[2],
             .b = a->b,
             .mean = a->mean,
             .rstd = a->rstd,
-            .dim = norm->dim / groups,
-            .groups = groups,
+            .dim = norm->dim / norm->groups,
+            .groups = norm->groups,
             .y_f32 = norm->dtype == NRG_F32,
             .r_f32 = norm->dtype == NRG_F32,
-            .w_f32 = c.sizes.type[NRG_NORM_TYPE_W] == NRG_F32,
+            .w_f32 = nrg_own_dtype(norm->w_dtype, norm->dtype) == NRG_F32,
             .activation = norm->activation,
         };
         set_formula(&both[k].norm.formula, norm, both[k].norm.dim);
     }
     return NRG_OK;
+}
+
+/* In frames of their own: what checking takes shall not lie below the kernel. */
+static __attribute__((noinline)) nrg_status check_jobs(nrg_norm_rope_job both[2], rope_batches batches[2], nrg_dtype *dtype,
+                                                       const void *const *part, int ith, int nth)
+{
+    nrg_checked c;
+    const nrg_status status = nrg_check(&c, &nrg_call_norm_rope_forward, part, ith, nth);
+    if (status != NRG_OK)
+        return status;
+    const nrg_norm_spec *norm = c.part[NRG_NORM_ROPE_NORM];
+    *dtype = norm->dtype;
+    return fill_jobs(both, batches, norm, c.part[NRG_NORM_ROPE_SPEC], c.part[NRG_NORM_ROPE_ARGS],
+                     (const nrg_norm_args *const[]){c.part[NRG_NORM_ROPE_Q_ARGS], c.part[NRG_NORM_ROPE_K_ARGS]}, &c.laid, ith,
+                     nth);
+}
+
+static __attribute__((noinline)) nrg_status make_jobs(nrg_norm_rope_job both[2], rope_batches batches[2], nrg_dtype *dtype,
+                                                      const nrg_norm_spec *norm, const nrg_rope_spec *spec,
+                                                      const nrg_rope_args *rope, const nrg_norm_args *q, const nrg_norm_args *k,
+                                                      int ith, int nth)
+{
+    static const nrg_norm_args none = {.size = sizeof none}; /* which NULL stands for */
+    nrg_laid laid;
+    q = q ? q : &none;
+    k = k ? k : &none;
+    if (!norm_rope_forward_precheck(norm, spec, rope, q, k, ith, nth, &laid))
+        return check_jobs(both, batches, dtype, (const void *const[]){norm, spec, rope, q, k}, ith, nth);
+    *dtype = norm->dtype;
+    return fill_jobs(both, batches, norm, spec, rope, (const nrg_norm_args *const[]){q, k}, &laid, ith, nth);
 }
 
 /* A share of all batches, which has rows. Statistics of the batches lie one after the other. */
@@ -71,7 +100,7 @@ nrg_status nrg_norm_rope_forward(const nrg_norm_spec *norm, const nrg_rope_spec 
     nrg_norm_rope_job job[2];
     rope_batches batches[2];
     nrg_dtype dtype;
-    const nrg_status status = make_jobs(job, batches, &dtype, (const void *const[]){norm, rope, rope_args, q, k}, ith, nth);
+    const nrg_status status = make_jobs(job, batches, &dtype, norm, rope, rope_args, q, k, ith, nth);
     if (status != NRG_OK)
         return status;
     nrg_norm_rope_kernel *const norm_rope = NRG_ACTIVE_KERNEL(norm_rope, dtype);
@@ -87,7 +116,7 @@ nrg_status nrg_norm_rope_forward_check(const nrg_norm_spec *norm, const nrg_rope
     nrg_norm_rope_job job[2];
     rope_batches batches[2];
     nrg_dtype dtype;
-    return nrg_asked(make_jobs(job, batches, &dtype, (const void *const[]){norm, rope, rope_args, q, k}, 0, 1));
+    return nrg_asked(check_jobs(job, batches, &dtype, (const void *const[]){norm, rope, rope_args, q, k}, 0, 1));
 }
 
 #ifndef NRG_NO_BACKWARD
@@ -151,7 +180,7 @@ static __attribute__((noinline)) nrg_status make_halves(half h[2], const void *c
     if (status != NRG_OK)
         return status;
     const nrg_rope_args *rope = c.part[NRG_NORM_ROPE_ARGS];
-    status = rope_make_jobs(job, batches, &c, c.part[NRG_NORM_ROPE_SPEC], rope, NRG_NORM_ROPE_BACKWARD_Q_O, 1, 0);
+    status = rope_make_jobs(job, batches, &c.laid, c.part[NRG_NORM_ROPE_SPEC], rope, NRG_NORM_ROPE_BACKWARD_Q_O, 1, 0);
     if (status != NRG_OK)
         return status;
     for (int k = 0; k < 2; k++) {

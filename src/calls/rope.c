@@ -152,7 +152,7 @@ static __attribute__((noinline)) nrg_status make_jobs(nrg_rope_job job[2], rope_
     if (status != NRG_OK)
         return status;
     const nrg_rope_args *const a = c.part[NRG_ROPE_ARGS];
-    return rope_make_jobs(job, batches, &c, c.part[NRG_ROPE_SPEC], a, NRG_ROPE_Q_O, backward,
+    return rope_make_jobs(job, batches, &c.laid, c.part[NRG_ROPE_SPEC], a, NRG_ROPE_Q_O, backward,
                           nrg_wants_stream_past_l3(a->store, c.laid.bytes));
 }
 

@@ -75,32 +75,30 @@ typedef struct rope_batches {
     size_t x_stride, o_stride, positions_stride;
 } rope_batches;
 
-/* Jobs of q and k without their shares, those of the first batch, and what the others have, from a call that nrg_check finds
- * sound; q_o: its operand; stream: whether outputs go past the caches. heads of a job is 0 if the tensor is empty. Positions are
- * checked here: the last that can be wrong. */
-static inline nrg_status rope_make_jobs(nrg_rope_job job[2], rope_batches batches[2], const nrg_checked *c,
-                                        const nrg_rope_spec *s, const nrg_rope_args *a, unsigned q_o, int backward, int stream)
+/* Jobs of q and k without their shares, those of the first batch, and what the others have, from a sound call; q_o: its operand;
+ * stream: whether outputs go past the caches. heads of a job is 0 if the tensor is empty. Positions are checked here: the last that
+ * can be wrong. */
+static inline nrg_status rope_make_jobs(nrg_rope_job job[2], rope_batches batches[2], const nrg_laid *l, const nrg_rope_spec *s,
+                                        const nrg_rope_args *a, unsigned q_o, int backward, int stream)
 {
-    const size_t *const n = c->sizes.n, positions_stride = c->laid.stride[NRG_ROPE_POSITIONS][0];
-    for (size_t b = 0; n[NRG_ROPE_N_TABLE_ROWS] && a->table_ids && b < n[NRG_ROPE_N_POSITION_ROWS]; b++)
-        if (!rope_positions_fit((const int32_t *)((const char *)a->table_ids + b * positions_stride), a->tokens,
-                                n[NRG_ROPE_N_TABLE_ROWS]))
+    const size_t ids_stride = l->stride[NRG_ROPE_POSITIONS][0], ids_rows = a->shared_table_ids ? 1 : a->batch;
+    for (size_t b = 0; nrg_rope_is_used(a) && a->table_ids && b < ids_rows; b++)
+        if (!rope_positions_fit((const int32_t *)((const char *)a->table_ids + b * ids_stride), a->tokens, a->table_rows))
             return NRG_ERR_POSITION;
     for (unsigned k = 0; k < 2; k++) {
-        const size_t *const x_stride = c->laid.stride[NRG_ROPE_Q + k], *const o_stride = (k ? a->k_o : a->q_o)
-                                                                                             ? c->laid.stride[q_o + k]
-                                                                                             : x_stride;
+        const size_t *const x_stride = l->stride[NRG_ROPE_Q + k];
+        const size_t *const o_stride = (k ? a->k_o : a->q_o) ? l->stride[q_o + k] : x_stride;
         batches[k] = (rope_batches){
-            .count = n[NRG_ROPE_N_BATCH],
-            .rows = a->tokens * n[NRG_ROPE_N_Q_HEADS + k],
+            .count = a->batch,
+            .rows = a->tokens * (k ? a->k_heads : a->q_heads),
             .x_stride = x_stride[2],
             .o_stride = o_stride[2],
-            .positions_stride = a->shared_table_ids ? 0 : positions_stride,
+            .positions_stride = a->shared_table_ids ? 0 : ids_stride,
         };
         job[k].heads = 0;
         if (batches[k].count && batches[k].rows)
-            rope_fill_job(&job[k], s, a, (int)k, c->laid.stride[NRG_ROPE_TABLE][0], x_stride, o_stride, backward, stream,
-                          nrg_is_far(c->laid.bytes));
+            rope_fill_job(&job[k], s, a, (int)k, l->stride[NRG_ROPE_TABLE][0], x_stride, o_stride, backward, stream,
+                          nrg_is_far(l->bytes));
     }
     return NRG_OK;
 }
