@@ -31,13 +31,17 @@ FILES = [
     "src/dispatch.c", "src/cpu.c",
 ]
 
-# With --norm: the row norm's own files, each built for one path, which is quick to compile; and so many seconds of its suites.
-NORM_FILES = {"src/template/norm": "avx2", "src/generic/vec.h": "generic"}
-NORM_MUTANTS = 200
-NORM_LEAST = 3  # of a file
-NORM_SECONDS = 20
-NORM_SAME = 0.1  # that may change no result
-NORM_TESTS = r"bits norm_(?!rope).*|norm hashes_(?!scalar).*"  # and those of the suite norm; of vec.h, the suite vec
+# With --norm and --calls: files, each built for one path, which is quick to compile; their suites, and tests of others; and so many
+# seconds of these.
+PARTS = {
+    "norm": ({"src/template/norm": "avx2", "src/generic/vec.h": "generic"}, ("norm", "vec"),
+             r"bits norm_(?!rope).*|norm hashes_(?!scalar).*"),
+    "calls": ({"src/calls": "generic", "src/operands": "generic", "src/job": "generic"}, ("calls",), r""),
+}
+PART_MUTANTS = 200
+PART_LEAST = 3  # of a file
+PART_SECONDS = 20
+PART_SAME = 0.1  # that may change no result
 
 # Whose suites a file's mutants meet: the first word that its name has. A file of no family meets all suites.
 FAMILIES = [
@@ -119,6 +123,11 @@ OPERATORS = [
     ("another status", r"(?<=return )NRG_ERR_\w+(?=;)", lambda m: "NRG_ERR_DIM" if m.group() != "NRG_ERR_DIM" else "NRG_ERR_NULL"),
     ("NULL not checked", r"!(?:a|s|args|spec|job|\*spec|\*args)(?:->\w+)?\b(?!->|\()", "0"),
     ("step left out", r"\b(?:continue|break);", ";"),
+    # descriptions of calls
+    ("line left out", r"(?m)^(?:RULE|CHECK|FIELD|MARK)\(.*\)(?=\n)", ""),
+    ("MUST as MAY", r"\bMUST\b|\bNRG_NEED\b", lambda m: "MAY" if m.group() == "MUST" else "NRG_MAY"),
+    ("place left out", r"\bON\(\w+\) \| |(?<=, )ON\(\w+\)(?=\)\n)", lambda m: "" if "|" in m.group() else "0"),
+    ("output as input", r"(?<=, )(?:IN)?OUT(?=, )", "IN"),
 ]
 
 
@@ -186,7 +195,7 @@ def source_files(root, entries):
         if os.path.isfile(path):
             files.append(entry)
         for folder, _, names in os.walk(path):
-            files += [os.path.relpath(os.path.join(folder, name), root) for name in names if name.endswith((".c", ".h"))]
+            files += [os.path.relpath(os.path.join(folder, name), root) for name in names if name.endswith((".c", ".h", ".def"))]
     return sorted(files)
 
 
@@ -337,7 +346,7 @@ class Build:
         """(name, target, command, environment): hashes of the paths that are concerned and the family's suites, and then those of
         everybody; the quick ones first. Of a family's build: all that take some seconds together."""
         if self.is_of_a_family:
-            return self.quickest(NORM_SECONDS)
+            return self.quickest(PART_SECONDS)
         nrg = os.path.join(self.dir, "tools", "nrg")
         concerned = [isa for isa in self.isas if "libnrg-%s.a" % isa in {os.path.basename(library) for library in libraries}]
         if len(concerned) < len(libraries):
@@ -480,14 +489,25 @@ def try_named(root, build):
     return int(bad)
 
 
-def norm_builds(root, where):
-    """Of each path that --norm needs: a build of that path, with the suites of the norm family."""
+def part_builds(root, where, part):
+    """Of each path that a part needs: a build of that path, with the suites of the part."""
+    files, suites, others = PARTS[part]
+
     def is_wanted(suite, name):
-        return suite in ("norm", "vec") or re.fullmatch(NORM_TESTS, name)
+        return suite in suites or re.fullmatch(others, name)
     # gcc 12 compiles norm.c for AVX2 in 9.3 s at -O2, in 12.5 at -O1
-    return {path: Build(root, os.path.join(where, path), ["scalar", path],
-                        ["-Dpaths=" + path, "-Dcounted_fences=[]", "-Doptimization=2"], is_wanted)
-            for path in sorted(set(NORM_FILES.values()))}
+    builds = {path: Build(root, os.path.join(where, path), ["scalar", path],
+                          ["-Dpaths=" + path, "-Dcounted_fences=[]", "-Doptimization=2"], is_wanted)
+              for path in sorted(set(files.values()))}
+    if part == "calls": # which statuses there have to be, scripts/baseline says
+        for path, build in builds.items():
+            Build.must([os.path.join(root, "scripts/verdicts.sh"), build.dir, "--trials", "10"],
+                       {"NRG_BUILD_DIR": os.path.join(where, path, "verdicts")})
+            with open(os.path.join(root, "scripts/baseline"), encoding="utf-8") as f:
+                module = os.path.join(where, path, "verdicts", f.read().strip() + ".so")
+            suite, command, environment = build.tests["wild_calls"]
+            build.tests["verdicts"] = (suite, [command[0], "--against", module], environment)
+    return builds
 
 
 def main():
@@ -497,19 +517,21 @@ def main():
     parser.add_argument("--paths", required=True, help="what this CPU runs: scalar,avx2")
     parser.add_argument("--list", action="store_true")
     parser.add_argument("--named", action="store_true")
-    parser.add_argument("--norm", type=int, nargs="?", const=NORM_MUTANTS, metavar="COUNT")
+    for part in PARTS:
+        parser.add_argument("--" + part, type=int, nargs="?", const=PART_MUTANTS, metavar="COUNT")
     options = parser.parse_args()
-    entries = list(NORM_FILES) if options.norm else FILES
+    part = next((part for part in PARTS if getattr(options, part)), None)
+    wanted, entries = (getattr(options, part), list(PARTS[part][0])) if part else (MUTANTS, FILES)
     if options.list:
         for operator, files in candidates(options.root, entries):
             print("%-26s %4d places in %2d files" % (operator, sum(len(places) for _, _, places in files), len(files)))
         return 0
 
-    builds = norm_builds(options.root, options.build) if options.norm else \
+    builds = part_builds(options.root, options.build, part) if part else \
         {"": Build(options.root, options.build, options.paths.split(","))}
 
     def build_of(file):
-        return builds[next(path for entry, path in NORM_FILES.items() if file.startswith(entry))] if options.norm else builds[""]
+        return builds[next(path for entry, path in PARTS[part][0].items() if file.startswith(entry))] if part else builds[""]
     for path, build in builds.items():
         build.baseline()
         print("the original passes: %s%d suites and hashes, %.0f s" % (
@@ -519,7 +541,7 @@ def main():
     count = {"caught": 0, "same": 0, "missed": 0}
     of_file = {file: 0 for file in source_files(options.root, entries)}
     why, unexplained = explanations(options.root), []
-    drawn = mutants(options.root, build_of, options.norm or MUTANTS, entries, len(of_file) if options.norm else ROUNDS)
+    drawn = mutants(options.root, build_of, wanted, entries, len(of_file) if part else ROUNDS)
     for mutant, by in drawn:
         kind, reason = ("caught", "by " + by) if by else why.get(mutant.name, ("missed", ""))
         count[kind] += 1
@@ -535,14 +557,14 @@ def main():
     for name in unexplained:
         print("not explained in scripts/mutants.txt: " + name)
     bad = bool(unexplained) or count["caught"] < SHARE * total
-    if total + count["same"] < (options.norm or LEAST):
-        print("these are fewer than %d" % (options.norm or LEAST))
+    if total + count["same"] < (wanted if part else LEAST):
+        print("these are fewer than %d" % (wanted if part else LEAST))
         bad = True
-    if options.norm:
-        few = sorted(file for file, number in of_file.items() if number < NORM_LEAST)
-        bad |= bool(few) or count["same"] > NORM_SAME * (total + count["same"])
+    if part:
+        few = sorted(file for file, number in of_file.items() if number < PART_LEAST)
+        bad |= bool(few) or count["same"] > PART_SAME * (total + count["same"])
         for file in few:
-            print("fewer than %d: %s" % (NORM_LEAST, file))
+            print("fewer than %d: %s" % (PART_LEAST, file))
     return int(bad)
 
 
