@@ -76,8 +76,8 @@ typedef struct rope_batches {
 } rope_batches;
 
 /* Jobs of q and k without their shares, those of the first batch, and what the others have, from a sound call; q_o: its operand;
- * stream: whether outputs go past the caches. heads of a job is 0 if the tensor is empty. Positions are checked here: the last that
- * can be wrong. */
+ * stream: whether outputs go past the caches. heads of a job is 0 if the tensor is empty. Positions are checked here: the last
+ * that can be wrong. */
 static inline nrg_status rope_make_jobs(nrg_rope_job job[2], rope_batches batches[2], const nrg_laid *l, const nrg_rope_spec *s,
                                         const nrg_rope_args *a, unsigned q_o, int backward, int stream)
 {
