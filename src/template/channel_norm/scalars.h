@@ -144,11 +144,12 @@ void fill_factors(channel_column_factors *f, const channel_block *block, nrg_dty
     for (size_t channel = 0; channel < block->channels; channel++) {
         const channel_factors of = block_factors(block, channel, D);
         f->plain &= of.plain;
-        for (size_t k = channel * block->per; k < (channel + 1) * block->per; k++) {
-            f->hi[k] = of.hi;
-            f->lo[k] = of.lo;
-            f->shift[k] = of.shift;
-            f->shift_lo[k] = of.shift_lo;
+        for (size_t k = channel * block->per, end = k + block->per; k < end; k += VN) {
+            const size_t lanes = lanes_at(k, end);
+            store_lanes(f->hi + k, v_set1(of.hi), lanes);
+            store_lanes(f->lo + k, v_set1(of.lo), lanes);
+            store_lanes(f->shift + k, v_set1(of.shift), lanes);
+            store_lanes(f->shift_lo + k, v_set1(of.shift_lo), lanes);
         }
     }
 }
