@@ -24,7 +24,7 @@ typedef struct norm_call {
 } norm_call;
 
 /* usual, a constant: the options are as constructors leave them. */
-static inline __attribute__((always_inline)) void fill_job(nrg_norm_job *job, const norm_call *c, int ith, int nth, int usual)
+NRG_INLINE void fill_job(nrg_norm_job *job, const norm_call *c, int ith, int nth, int usual)
 {
     const nrg_norm_spec *s = c->spec;
     const nrg_norm_args *a = c->args;
@@ -65,7 +65,7 @@ static inline __attribute__((always_inline)) void fill_job(nrg_norm_job *job, co
 
 /* Whether operands in rows of one dtype and without gaps lie well; c->bytes and strides are then known. An operand that is absent
  * lies at 0, where no tensor is. */
-static inline __attribute__((always_inline)) int dense_lies_well(norm_call *c, size_t row)
+NRG_INLINE int dense_lies_well(norm_call *c, size_t row)
 {
     const nrg_norm_args *a = c->args;
     const uintptr_t x = (uintptr_t)a->x, y = (uintptr_t)a->y, w = (uintptr_t)a->w, b = (uintptr_t)a->b, o = (uintptr_t)a->o,
@@ -376,8 +376,7 @@ static __attribute__((noinline)) nrg_status forward_matrix(const nrg_norm_spec *
 }
 
 /* The job of dense rows with the options of constructors, which most calls are: whether they are plainly sound. */
-static inline __attribute__((always_inline)) int usual_job(nrg_norm_job *job, const nrg_norm_spec *s, const nrg_norm_args *a,
-                                                           int ith, int nth)
+NRG_INLINE int usual_job(nrg_norm_job *job, const nrg_norm_spec *s, const nrg_norm_args *a, int ith, int nth)
 {
     if (!has_plain_options(s, a) || !a->o || (unlike_dense(s, a) | unlike_usual(s)))
         return 0;
@@ -539,8 +538,7 @@ static __attribute__((noinline)) nrg_status other_f32(enum shortcut kind, size_t
 }
 
 /* Structs that are never in memory: nobody but the checks looks at them. */
-static inline __attribute__((always_inline)) nrg_status forward_f32(enum shortcut kind, size_t rows, size_t dim, double eps,
-                                                                    f32_operands p)
+NRG_INLINE nrg_status forward_f32(enum shortcut kind, size_t rows, size_t dim, double eps, f32_operands p)
 {
     nrg_norm_job job;
     const nrg_norm_spec spec = spec_of(kind, dim, eps);

@@ -24,6 +24,7 @@
 #ifndef NRG_OPERANDS_DESCRIBE_H
 #define NRG_OPERANDS_DESCRIBE_H
 
+#include "../compiler.h"
 #include "operand.h"
 
 /* Whether an operand is there: has to be where it has elements, may be, has to be where the options say so, even where it has no
@@ -191,10 +192,16 @@ enum { NRG_REPEAT_ALL = NRG_REPEAT_ROWS | NRG_REPEAT_ROWS2 | NRG_REPEAT_ROWS3 };
 #define NRG_THERE_MAY NRG_MAY
 #define NRG_THERE_WHEN(there) (there)
 
-#define NRG_MEASURE_PART(ID, p, type, KIND) __attribute__((unused)) const type *const p = part_[NRG_OWN(ID)];
+#define NRG_MEASURE_PART(ID, p, type, KIND)                                                                                      \
+    const type *const p = part_[NRG_OWN(ID)];                                                                                    \
+    (void)p;
 #define NRG_MEASURE_FIELD(p, field, low, high, STATUS)
-#define NRG_MEASURE_TYPE(ID, dtype_) __attribute__((unused)) const nrg_dtype t_##ID = sizes_->type[NRG_OWN(TYPE_##ID)] = (dtype_);
-#define NRG_MEASURE_NUMBER(ID, value) __attribute__((unused)) const size_t n_##ID = sizes_->n[NRG_OWN(N_##ID)] = (value);
+#define NRG_MEASURE_TYPE(ID, dtype_)                                                                                             \
+    const nrg_dtype t_##ID = sizes_->type[NRG_OWN(TYPE_##ID)] = (dtype_);                                                        \
+    (void)t_##ID;
+#define NRG_MEASURE_NUMBER(ID, value)                                                                                            \
+    const size_t n_##ID = sizes_->n[NRG_OWN(N_##ID)] = (value);                                                                  \
+    (void)n_##ID;
 #define NRG_MEASURE_RULE(STATUS, holds)                                                                                          \
     if (!(holds))                                                                                                                \
         return NRG_ERR_##STATUS;
@@ -293,8 +300,12 @@ enum { NRG_REPEAT_ALL = NRG_REPEAT_ROWS | NRG_REPEAT_ROWS2 | NRG_REPEAT_ROWS3 };
 #define NRG_GO_FIELD(p, field, low, high, STATUS)                                                                                \
     if ((uint32_t)p->field - (uint32_t)(low) > (uint32_t)(high) - (uint32_t)(low))                                               \
         return 0;
-#define NRG_GO_TYPE(ID, dtype_) __attribute__((unused)) const nrg_dtype t_##ID = (dtype_);
-#define NRG_GO_NUMBER(ID, value) __attribute__((unused)) const size_t n_##ID = (value);
+#define NRG_GO_TYPE(ID, dtype_)                                                                                                  \
+    const nrg_dtype t_##ID = (dtype_);                                                                                           \
+    (void)t_##ID;
+#define NRG_GO_NUMBER(ID, value)                                                                                                 \
+    const size_t n_##ID = (value);                                                                                               \
+    (void)n_##ID;
 #define NRG_GO_RULE(STATUS, holds)                                                                                               \
     if (!(holds))                                                                                                                \
         return 0;

@@ -44,9 +44,8 @@ typedef struct nrg_precheck {
 
 /* Places operand `index`, whose strides are then in *l; 0: nrg_check has to be asked. All but pointers, numbers and strides are
  * constants, so that little is left of this. */
-static inline __attribute__((always_inline)) int nrg_place(nrg_precheck *c, nrg_laid *l, unsigned index, const void *pointer,
-                                                           nrg_role role, size_t element, size_t dim, nrg_steps v,
-                                                           enum nrg_there there, uint32_t over)
+NRG_INLINE int nrg_place(nrg_precheck *c, nrg_laid *l, unsigned index, const void *pointer, nrg_role role, size_t element,
+                         size_t dim, nrg_steps v, enum nrg_there there, uint32_t over)
 {
     size_t *const stride = l->stride[index];
     const uint32_t bit = NRG_BIT(index);

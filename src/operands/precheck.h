@@ -4,14 +4,15 @@
  * SPDX-License-Identifier: MIT */
 #include "words.h"
 
-static inline __attribute__((always_inline)) int NRG_JOIN(NRG_NAME, _precheck)(
+NRG_INLINE int NRG_JOIN(NRG_NAME, _precheck)(
 #define NRG_PASS NRG_PARAMS_
 #include NRG_DEF
 #undef NRG_PASS
     int ith, int nth, nrg_laid *laid_)
 {
-    __attribute__((unused)) const size_t n_ONE = 1;
+    const size_t n_ONE = 1;
     nrg_precheck c_;
+    (void)n_ONE;
     c_.bytes = c_.written = c_.ignored = c_.always = c_.apart = c_.outputs = c_.count = 0;
     c_.low = UINTPTR_MAX;
     c_.high = c_.at[0].first = c_.at[0].end = c_.at[0].stride = 0; /* gcc does not see that the first is held against none */

@@ -12,7 +12,7 @@ enum { NRG_RELATIVE_ARGS };
 /* Positions and distances are added up in 64 bits. */
 #define NRG_RELATIVE_FARTHEST ((int64_t)1 << 60)
 static inline int nrg_relative_is_position(int64_t p) { return p >= -NRG_RELATIVE_FARTHEST && p <= NRG_RELATIVE_FARTHEST; }
-static inline int nrg_relative_is_number(size_t n) { return n <= (uint64_t)NRG_RELATIVE_FARTHEST; }
+static inline int nrg_relative_is_number(uint64_t n) { return n <= (uint64_t)NRG_RELATIVE_FARTHEST; }
 
 static inline int nrg_relative_positions_fit(const nrg_relative_args *a)
 {
@@ -22,8 +22,8 @@ static inline int nrg_relative_positions_fit(const nrg_relative_args *a)
 
 static inline int nrg_relative_numbers_fit(const nrg_relative_args *a)
 {
-    return (uint64_t)(a->p_max - a->p_min) + 1 <= SIZE_MAX && nrg_relative_is_number(a->queries) &&
-           nrg_relative_is_number(a->keys);
+    const uint64_t classes = (uint64_t)(a->p_max - a->p_min) + 1, most = SIZE_MAX;
+    return classes <= most && nrg_relative_is_number(a->queries) && nrg_relative_is_number(a->keys);
 }
 
 static inline int nrg_relative_has_rows(const nrg_relative_args *a) { return a->batch && a->heads && a->queries; }
