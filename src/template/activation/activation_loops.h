@@ -188,7 +188,7 @@ static nrg_activation_loop *const act_bf16_loops[NRG_ACTIVATION_COUNT] = {
  * in a block. 1 KB each. */
 NRG_INLINE int act_has_limit(nrg_activation g) { return !ACT_IS_SMALL && (g == NRG_ACT_SILU || g == NRG_ACT_GELU_QUICK); }
 
-#define ACTIVATION(name, function)                                                                                               \
+#define LIMITED(name, function)                                                                                                  \
     static void act_##function##_limited_values(const nrg_activation_run *run, size_t n)                                         \
     {                                                                                                                            \
         act_steps(NRG_ACT_##name, ACT_LIMITED, V_ACT_SIDE, run, n);                                                              \
@@ -197,9 +197,9 @@ NRG_INLINE int act_has_limit(nrg_activation g) { return !ACT_IS_SMALL && (g == N
     {                                                                                                                            \
         act_bf16_steps(NRG_ACT_##name, 1, run, n);                                                                               \
     }
-ACTIVATION(SILU, silu)
-ACTIVATION(GELU_QUICK, gelu_quick)
-#undef ACTIVATION
+LIMITED(SILU, silu)
+LIMITED(GELU_QUICK, gelu_quick)
+#undef LIMITED
 
 #ifndef NRG_NO_BACKWARD
 /* Slopes and values one after the other, SOME at a time: below the deepest calls. */

@@ -254,7 +254,7 @@ void apply_run(const channel_run *run, nrg_dtype D)
 
 /* ---- floats to elements ---- */
 
-NRG_INLINE void store_floats_of(const float *stage, char *o, size_t n, int stream, nrg_dtype D)
+NRG_INLINE void store_staged_of(const float *stage, char *o, size_t n, int stream, nrg_dtype D)
 {
     const size_t step = (size_t)V_APPLY * VN;
     vf v[V_APPLY];
@@ -277,8 +277,8 @@ NRG_INLINE void store_floats_of(const float *stage, char *o, size_t n, int strea
     }
 }
 
-NRG_BY_DTYPE(store_floats, (stage, o, n, stream), const float *stage, char *o, size_t n, int stream)
+NRG_BY_DTYPE(store_staged, (stage, o, n, stream), const float *stage, char *o, size_t n, int stream)
 
-void store_stage(const float *stage, char *o, size_t n, int stream, nrg_dtype D) { store_floats(stage, o, n, stream, D); }
+void store_stage(const float *stage, char *o, size_t n, int stream, nrg_dtype D) { store_staged(stage, o, n, stream, D); }
 
 #endif
