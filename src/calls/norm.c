@@ -502,10 +502,10 @@ nrg_status nrg_norm_elements_check(const nrg_norm_spec *spec, const nrg_norm_arg
 
 enum shortcut { RMS, LAYER, L2 };
 
-typedef struct f32_operands {
+typedef struct f32_pointers {
     const float *x, *y, *w, *b;
     float *r, *o;
-} f32_operands;
+} f32_pointers;
 
 static inline nrg_norm_spec spec_of(enum shortcut kind, size_t dim, double eps)
 {
@@ -514,7 +514,7 @@ static inline nrg_norm_spec spec_of(enum shortcut kind, size_t dim, double eps)
                            : nrg_norm_spec_l2(NRG_F32, dim, eps);
 }
 
-static inline nrg_norm_args args_of(size_t rows, const f32_operands *p)
+static inline nrg_norm_args args_of(size_t rows, const f32_pointers *p)
 {
     nrg_norm_args args = nrg_norm_args_init(rows, p->x, p->w, p->o);
     args.y = p->y;
@@ -525,7 +525,7 @@ static inline nrg_norm_args args_of(size_t rows, const f32_operands *p)
 
 /* Where a shortcut is not plainly sound, or has other options. */
 static __attribute__((noinline)) nrg_status other_f32(enum shortcut kind, size_t rows, size_t dim, double eps,
-                                                      const f32_operands *p)
+                                                      const f32_pointers *p)
 {
     nrg_norm_job job;
     const nrg_norm_spec spec = spec_of(kind, dim, eps);
@@ -538,13 +538,13 @@ static __attribute__((noinline)) nrg_status other_f32(enum shortcut kind, size_t
 }
 
 /* Structs that are never in memory: nobody but the checks looks at them. */
-NRG_INLINE nrg_status forward_f32(enum shortcut kind, size_t rows, size_t dim, double eps, f32_operands p)
+NRG_INLINE nrg_status forward_f32(enum shortcut kind, size_t rows, size_t dim, double eps, f32_pointers p)
 {
     nrg_norm_job job;
     const nrg_norm_spec spec = spec_of(kind, dim, eps);
     const nrg_norm_args args = args_of(rows, &p);
     if (!usual_job(&job, &spec, &args, 0, 1))
-        return other_f32(kind, rows, dim, eps, &(f32_operands){p.x, p.y, p.w, p.b, p.r, p.o});
+        return other_f32(kind, rows, dim, eps, &(f32_pointers){p.x, p.y, p.w, p.b, p.r, p.o});
     if (job.row_begin != job.row_end)
         f32_kernels.plain[0][nrg_active_path()](&job);
     return NRG_OK;
@@ -552,28 +552,28 @@ NRG_INLINE nrg_status forward_f32(enum shortcut kind, size_t rows, size_t dim, d
 
 nrg_status nrg_rms_norm_f32(size_t rows, size_t dim, const float *x, const float *w, float *o, double eps)
 {
-    return forward_f32(RMS, rows, dim, eps, (f32_operands){.x = x, .w = w, .o = o});
+    return forward_f32(RMS, rows, dim, eps, (f32_pointers){.x = x, .w = w, .o = o});
 }
 
 nrg_status nrg_add_rms_norm_f32(size_t rows, size_t dim, const float *x, const float *y, const float *w, float *r, float *o,
                                 double eps)
 {
-    return rows && !y ? NRG_ERR_NULL : forward_f32(RMS, rows, dim, eps, (f32_operands){.x = x, .y = y, .w = w, .r = r, .o = o});
+    return rows && !y ? NRG_ERR_NULL : forward_f32(RMS, rows, dim, eps, (f32_pointers){.x = x, .y = y, .w = w, .r = r, .o = o});
 }
 
 nrg_status nrg_layer_norm_f32(size_t rows, size_t dim, const float *x, const float *w, const float *b, float *o, double eps)
 {
-    return forward_f32(LAYER, rows, dim, eps, (f32_operands){.x = x, .w = w, .b = b, .o = o});
+    return forward_f32(LAYER, rows, dim, eps, (f32_pointers){.x = x, .w = w, .b = b, .o = o});
 }
 
 nrg_status nrg_add_layer_norm_f32(size_t rows, size_t dim, const float *x, const float *y, const float *w, const float *b,
                                   float *r, float *o, double eps)
 {
     return rows && !y ? NRG_ERR_NULL
-                      : forward_f32(LAYER, rows, dim, eps, (f32_operands){.x = x, .y = y, .w = w, .b = b, .r = r, .o = o});
+                      : forward_f32(LAYER, rows, dim, eps, (f32_pointers){.x = x, .y = y, .w = w, .b = b, .r = r, .o = o});
 }
 
 nrg_status nrg_l2_norm_f32(size_t rows, size_t dim, const float *x, float *o, double eps)
 {
-    return other_f32(L2, rows, dim, eps, &(f32_operands){.x = x, .o = o});
+    return other_f32(L2, rows, dim, eps, &(f32_pointers){.x = x, .o = o});
 }

@@ -21,13 +21,13 @@ enum { X, Q, SCALES }; /* tensors of the planes, whose lowest level are groups o
 #include "../operands/precheck.h"
 
 /* What both calls have, and where their operands lie. */
-typedef struct operands {
+typedef struct packed_rows {
     size_t rows, rows2, rows3;
     const size_t *x, *q, *scales; /* strides */
-} operands;
+} packed_rows;
 
 /* Groups of rows in planes; of one plane nothing has to be said but that. */
-static inline void fill(nrg_quantize_job *job, nrg_planes *p, const operands *o, int has_scales, int ith, int nth)
+static inline void fill(nrg_quantize_job *job, nrg_planes *p, const packed_rows *o, int has_scales, int ith, int nth)
 {
     const size_t together = nrg_format_rows(job->format), groups = o->rows / together, n = groups * o->rows2 * o->rows3;
     job->x_stride = o->x[0];
@@ -48,7 +48,7 @@ static inline void fill(nrg_quantize_job *job, nrg_planes *p, const operands *o,
 static inline void fill_quantize(nrg_quantize_job *job, nrg_planes *p, const nrg_quantize_args *a, const nrg_laid *l, int ith,
                                  int nth)
 {
-    const operands o = {
+    const packed_rows o = {
         a->rows, a->rows2, a->rows3, l->stride[NRG_QUANTIZE_X], l->stride[NRG_QUANTIZE_PACKED], l->stride[NRG_QUANTIZE_SCALES]};
     *job = (nrg_quantize_job){
         .x = a->x, .q = a->packed, .scales = (char *)a->scales, .dim = a->dim, .format = a->format, .rounding = a->rounding};
@@ -59,12 +59,12 @@ static inline void fill_quantize(nrg_quantize_job *job, nrg_planes *p, const nrg
 static inline void fill_dequantize(nrg_quantize_job *job, nrg_planes *p, const nrg_dequantize_args *a, const nrg_laid *l, int ith,
                                    int nth)
 {
-    const operands o = {a->rows,
-                        a->rows2,
-                        a->rows3,
-                        l->stride[NRG_DEQUANTIZE_O],
-                        l->stride[NRG_DEQUANTIZE_PACKED],
-                        l->stride[NRG_DEQUANTIZE_SCALES]};
+    const packed_rows o = {a->rows,
+                           a->rows2,
+                           a->rows3,
+                           l->stride[NRG_DEQUANTIZE_O],
+                           l->stride[NRG_DEQUANTIZE_PACKED],
+                           l->stride[NRG_DEQUANTIZE_SCALES]};
     *job = (nrg_quantize_job){
         .q_in = a->packed, .scales_in = (const char *)a->scales, .o = a->o, .dim = a->dim, .format = a->format};
     fill(job, p, &o, a->scales != NULL, ith, nth);
