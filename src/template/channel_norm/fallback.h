@@ -93,7 +93,11 @@ static __attribute__((noinline)) void apply_plane_fallback(const channel_run *pl
     strip.x_stride = strip.y_stride = STRIP_COLUMNS * size;
     strip.o_stride = STRIP_COLUMNS * o_size;
     apply_strip(&strip, &f, D);
-    strip = some_rows(&strip, strip.rows, 1);
+    /* what is left, in the same struct: another one would be more stack below the deepest calls */
+    strip.x += strip.rows * strip.x_stride;
+    strip.y = strip.y ? strip.y + strip.rows * strip.y_stride : NULL;
+    strip.o += strip.rows * strip.o_stride;
+    strip.rows = 1;
     strip.width = plane->width % STRIP_COLUMNS;
     if (strip.width)
         apply_strip(&strip, &f, D);
