@@ -7,6 +7,8 @@ of it compiles to other code than the original.
 SPDX-License-Identifier: MIT"""
 
 import argparse
+import fnmatch
+import glob
 import hashlib
 import json
 import os
@@ -31,24 +33,24 @@ FILES = [
     "src/dispatch.c", "src/cpu.c",
 ]
 
-# With --norm and --calls: files, each built for one path, which is quick to compile; their suites, and tests of others; and so many
-# seconds of these.
+# With --norm, --calls and --templates: files, each built for one path, which is quick to compile, and suites that their mutants meet
+# with those of the file's family: so many seconds of the quickest of them.
 PARTS = {
-    "norm": ({"src/template/norm": "avx2", "src/generic/vec.h": "generic"}, ("norm", "vec"),
-             r"bits norm_(?!rope).*|norm hashes_(?!scalar).*"),
-    "calls": ({"src/calls": "generic", "src/operands": "generic", "src/job": "generic"}, ("calls",), r""),
+    "norm": ({"src/template/norm": "avx2", "src/generic/vec.h": "generic"}, ("vec", "fences")),
+    "calls": ({"src/calls": "generic", "src/operands": "generic", "src/job": "generic"}, ("calls",)),
+    "templates": ({"src/template/[!n]*": "avx2"}, ("fences",)),
 }
 PART_MUTANTS = 200
 PART_LEAST = 3  # of a file
 PART_SECONDS = 20
 PART_SAME = 0.1  # that may change no result
 
-# Whose suites a file's mutants meet: the first word that its name has. A file of no family meets all suites.
+# Whose suites a file's mutants meet: the first word that its name has, or that of its folder. A file of no family meets all suites.
 FAMILIES = [
-    ("channel", "channel_norm"), ("activation", "activation"), ("recurrent", "recurrent"), ("floater", "recurrent"),
-    ("relative", "relative"), ("head_bias", "relative"), ("bias", "score_bias"), ("alibi", "score_bias"), ("t5", "score_bias"),
-    ("embed", "embed"), ("sinusoidal", "rope"), ("position_table", "rope"), ("rope", "rope"), ("heads", "relative"),
-    ("norm", "norm"),
+    ("channel", "channel_norm"), ("activation", "activation"), ("glu", "activation"), ("recurrent", "recurrent"),
+    ("floater", "recurrent"), ("relative", "relative"), ("head_bias", "relative"), ("bias", "score_bias"), ("alibi", "score_bias"),
+    ("t5", "score_bias"), ("embed", "embed"), ("sinusoidal", "rope"), ("position_table", "rope"), ("cross_entropy", "softmax"),
+    ("rope", "rope"), ("qkv", "rope"), ("heads", "relative"), ("softmax", "softmax"), ("norm", "norm"), ("quant", "quantize"),
 ]
 EVERYWHERE = ["calls", "dispatch", "vec", "fences", "bits"]  # suites that are no family's, after those of the family
 NEVER = ["harness", "mpi", "examples"]  # of the tests themselves, and of programs
@@ -136,10 +138,11 @@ def digest(*parts):
 
 
 def code_of(text):
-    """The text with everything that is not code blanked, character by character."""
+    """The text with everything that is not code blanked, character by character, and calls that prefetch: those change no result."""
     def blank(m):
         return re.sub(r"[^\n]", " ", m.group())
     text = re.sub(r'/\*.*?\*/|//[^\n]*|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])*\'', blank, text, flags=re.S)
+    text = re.sub(r"^[ \t]*\w*prefetch\w*\([^;{}]*\);", blank, text, flags=re.M)
     return re.sub(r"^[ \t]*#(?:[^\n]*\\\n)*[^\n]*", blank, text, flags=re.M)
 
 
@@ -178,7 +181,7 @@ def places_of(operator, code):
 class Mutant:
     def __init__(self, operator, file, text, place):
         begin, end, new = place
-        self.id = "%s at %d of %s" % (operator, begin, file)
+        self.id = "%s at %d of %s, %x" % (operator, begin, file, digest(text))
         first = text.rfind("\n", 0, begin) + 1
         self.operator, self.file = operator, file
         self.line = text.count("\n", 0, begin) + 1
@@ -190,10 +193,9 @@ class Mutant:
 
 def source_files(root, entries):
     files = []
-    for entry in entries:
-        path = os.path.join(root, entry)
+    for path in [path for entry in entries for path in glob.glob(os.path.join(root, entry))]:
         if os.path.isfile(path):
-            files.append(entry)
+            files.append(os.path.relpath(path, root))
         for folder, _, names in os.walk(path):
             files += [os.path.relpath(os.path.join(folder, name), root) for name in names if name.endswith((".c", ".h", ".def"))]
     return sorted(files)
@@ -216,23 +218,27 @@ def candidates(root, entries=FILES):
         yield operator[0], files
 
 
-def family_of(file):
-    name = os.path.relpath(file, "src")
-    for word, family in FAMILIES:
-        if word in os.path.basename(name):
-            return family
-    for word, family in FAMILIES:
-        if "/" + word + "/" in "/" + name:
-            return family
+def family_of(name):
+    """Of a file, or of a test that is named after an op or a family."""
+    for part in (os.path.basename(name), os.path.dirname(name)):
+        for word, family in FAMILIES:
+            if word in part:
+                return family
     return None
+
+
+def family_of_test(suite, name):
+    return family_of(name) if suite in ("bits", "hashes") else suite
 
 
 class Build:
     """A copy of the tree, and a build of it in which only what a mutant changes is made again. Paths that this CPU cannot run are
     built of another copy, which nothing changes."""
+    keep = False # what an earlier run found is of use, though tests have changed since
 
-    def __init__(self, root, where, isas, options=(), is_wanted=None):
-        """options: of meson; is_wanted: of a test's suite and name. Without it all tests are."""
+    def __init__(self, root, where, isas, options=(), part=None):
+        """options: of meson. part: families and suites whose tests are built, and suites that every mutant meets; without it all
+        tests are, and those of EVERYWHERE."""
         self.tree, self.dir, self.isas = os.path.join(where, "tree"), os.path.join(where, "build"), isas
         self.copy(root, self.tree, "")
         self.copy(root, os.path.join(where, "unchanged"), "src/")
@@ -249,7 +255,7 @@ class Build:
         idle = "|".join({"scalar", "avx2", "avx512", "neon", "generic"} - set(isas))
         with open(rules, "w", encoding="utf-8") as f:
             f.write(re.sub(r"(?<= c_COMPILER \.\./)tree(?=/src/(?:%s)/)" % idle, "unchanged", text))
-        if not is_wanted:
+        if not part:
             self.must(["ninja", "-C", self.dir])
         targets = json.loads(self.must(["meson", "introspect", "--targets", self.dir]))
         self.libraries = [os.path.relpath(t["filename"][0], self.dir) for t in targets
@@ -257,10 +263,11 @@ class Build:
         self.tests = {}
         for test in json.loads(self.must(["meson", "introspect", "--tests", self.dir])):
             suites = [suite.split(":")[-1] for suite in test["suite"]]
-            if not set(suites) & set(NEVER) and (not is_wanted or is_wanted(suites[0], test["name"])):
+            if not set(suites) & set(NEVER) and (not part or family_of_test(suites[0], test["name"]) in part[0]
+                                                 and "hashes_scalar" not in suites):
                 self.tests[test["name"]] = (suites[0], test["cmd"], test["env"])
-        self.is_of_a_family = bool(is_wanted)
-        if is_wanted:
+        self.everywhere, self.limit = (part[1], PART_SECONDS) if part else (EVERYWHERE, 3600)
+        if part:
             self.must(["ninja", "-C", self.dir, *self.libraries, *(os.path.relpath(cmd[0], self.dir) for _, cmd, _ in self.tests.values())])
         self.objects = self.object_digests()
         self.recall()
@@ -344,26 +351,21 @@ class Build:
 
     def steps(self, family, libraries):
         """(name, target, command, environment): hashes of the paths that are concerned and the family's suites, and then those of
-        everybody; the quick ones first. Of a family's build: all that take some seconds together."""
-        if self.is_of_a_family:
-            return self.quickest(PART_SECONDS)
-        nrg = os.path.join(self.dir, "tools", "nrg")
+        everybody; the quick ones first. Of a part: the quick ones of both, that take some seconds together."""
+        nrg, is_part = os.path.join(self.dir, "tools", "nrg"), self.limit == PART_SECONDS
         concerned = [isa for isa in self.isas if "libnrg-%s.a" % isa in {os.path.basename(library) for library in libraries}]
-        if len(concerned) < len(libraries):
-            concerned = self.isas
-        steps = [("hash " + isa, "tools/nrg", [nrg, "check", "--hash", "--quick", "--isa", isa], {}) for isa in concerned]
+        steps = [] if is_part else [
+            ("hash " + isa, "tools/nrg", [nrg, "check", "--hash", "--quick", "--isa", isa], {})
+            for isa in (concerned if len(concerned) == len(libraries) else self.isas)]
+        of_family = {name for name, (suite, _, _) in self.tests.items() if family in (None, family_of_test(suite, name))}
         steps += [(name, os.path.relpath(command[0], self.dir), command, environment)
-                  for name, (suite, command, environment) in self.tests.items() if family in (None, suite) or suite in EVERYWHERE]
-        of_family = {name for name, (suite, _, _) in self.tests.items() if family in (None, suite)}
-        return sorted(steps, key=lambda s: (s[0] in self.tests and s[0] not in of_family, self.seconds.get(s[0], 0)))
-
-    def quickest(self, seconds):
-        """The quickest tests, as many as take so long on the original; all of them where that is not known yet."""
-        chosen = []
-        for name in sorted(self.tests, key=lambda name: self.seconds.get(name, 0)):
-            seconds -= self.seconds.get(name, 0)
-            if seconds >= 0:
-                chosen.append((name, os.path.relpath(self.tests[name][1][0], self.dir), *self.tests[name][1:]))
+                  for name, (suite, command, environment) in self.tests.items() if name in of_family or suite in self.everywhere]
+        steps.sort(key=lambda s: (not is_part and s[0] in self.tests and s[0] not in of_family, self.seconds.get(s[0], 0)))
+        left, chosen = self.limit, []
+        for step in steps:
+            left -= self.seconds.get(step[0], 0)
+            if left >= 0:
+                chosen.append(step)
         return chosen
 
     def baseline(self):
@@ -402,7 +404,7 @@ class Build:
         return self.verdicts[mutant.id]
 
     def recall(self):
-        """Of what an earlier run found, what still holds: nothing has changed that is built."""
+        """Of what an earlier run found, what still holds: nothing has changed that is built. With --keep, all but what survived."""
         sums = hashlib.sha256()
         for folder, folders, names in os.walk(self.tree):
             folders.sort()
@@ -416,8 +418,9 @@ class Build:
         if os.path.exists(self.state):
             with open(self.state, encoding="utf-8") as f:
                 state = json.load(f)
-            if state["digest"] == self.digest:
-                self.seconds, self.verdicts = state["seconds"], state["verdicts"]
+            is_same = state["digest"] == self.digest
+            self.seconds = state["seconds"] if is_same else {}
+            self.verdicts = {key: by for key, by in state["verdicts"].items() if is_same or (Build.keep and by != "")}
 
     def remember(self):
         with open(self.state + ".new", "w", encoding="utf-8") as f:
@@ -491,13 +494,12 @@ def try_named(root, build):
 
 def part_builds(root, where, part):
     """Of each path that a part needs: a build of that path, with the suites of the part."""
-    files, suites, others = PARTS[part]
-
-    def is_wanted(suite, name):
-        return suite in suites or re.fullmatch(others, name)
+    files, suites = PARTS[part]
+    families = {family_of(file) for file in source_files(root, files)}
     # gcc 12 compiles norm.c for AVX2 in 9.3 s at -O2, in 12.5 at -O1
     builds = {path: Build(root, os.path.join(where, path), ["scalar", path],
-                          ["-Dpaths=" + path, "-Dcounted_fences=[]", "-Doptimization=2"], is_wanted)
+                          ["-Dpaths=" + path, "-Dcounted_fences=" + (path if path == "avx2" else "[]"), "-Doptimization=2"],
+                          (families | set(suites), suites))
               for path in sorted(set(files.values()))}
     if part == "calls": # which statuses there have to be, scripts/baseline says
         for path, build in builds.items():
@@ -517,9 +519,11 @@ def main():
     parser.add_argument("--paths", required=True, help="what this CPU runs: scalar,avx2")
     parser.add_argument("--list", action="store_true")
     parser.add_argument("--named", action="store_true")
+    parser.add_argument("--keep", action="store_true")
     for part in PARTS:
         parser.add_argument("--" + part, type=int, nargs="?", const=PART_MUTANTS, metavar="COUNT")
     options = parser.parse_args()
+    Build.keep = options.keep
     part = next((part for part in PARTS if getattr(options, part)), None)
     wanted, entries = (getattr(options, part), list(PARTS[part][0])) if part else (MUTANTS, FILES)
     if options.list:
@@ -531,7 +535,7 @@ def main():
         {"": Build(options.root, options.build, options.paths.split(","))}
 
     def build_of(file):
-        return builds[next(path for entry, path in PARTS[part][0].items() if file.startswith(entry))] if part else builds[""]
+        return builds[next(path for entry, path in PARTS[part][0].items() if fnmatch.fnmatch(file, entry + "*"))] if part else builds[""]
     for path, build in builds.items():
         build.baseline()
         print("the original passes: %s%d suites and hashes, %.0f s" % (

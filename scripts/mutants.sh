@@ -8,8 +8,13 @@
 #                                200 changes to src/template/norm on AVX2 and to the vectors of the generic path, at least three to a
 #                                file, each tested for 20 s by the suites of norms; fails also if more than 10 % change no result
 #   scripts/mutants.sh --calls [COUNT]
-#                                200 changes to src/calls, src/operands and src/job, each tested by the suites of calls, and by wild
-#                                calls whose statuses have to be those of scripts/baseline; as --norm otherwise
+#                                200 changes to src/calls, src/operands and src/job, each tested by the suites of calls and of the
+#                                file's family, and by wild calls whose statuses have to be those of scripts/baseline; as --norm otherwise
+#   scripts/mutants.sh --templates [COUNT]
+#                                200 changes to src/template outside norm/ on AVX2, by the suites of the file's family; as --norm otherwise
+#
+# --keep tries no change again that an earlier run caught, or found without effect, in a file that is still the same: for runs after
+# which tests were added, not after some were changed.
 #
 # mutants.py draws the changes from a list of operators and a list of files. A line of mutants.txt has to explain each change that the
 # suites miss. The script fails if the suites notice fewer than 95 % of the changes that change a result, or if an explanation is
