@@ -69,7 +69,6 @@ nrg_status nrg_alibi_diagonals(const nrg_score_bias_spec *spec, const float *slo
 nrg_status nrg_alibi_diagonals_check(const nrg_score_bias_spec *spec, const float *slopes, float *diagonals,
                                      size_t diagonals_stride)
 {
-    nrg_checked c;
     const nrg_alibi_args args = {slopes, diagonals, diagonals_stride};
-    return nrg_asked(nrg_check(&c, &nrg_call_alibi_diagonals, (const void *const[]){spec, &args}, 0, 1));
+    return NRG_ASK(alibi_diagonals, spec, &args);
 }

@@ -9,30 +9,34 @@
 #include "share.h"
 #include "stream.h"
 
-static void run(const nrg_channel_norm_job *job, nrg_dtype dtype) { NRG_ACTIVE_KERNEL(channel_norm_forward, dtype)(job); }
-
 /* 1/(batches + 1), or the spec's momentum. */
 static double momentum_of(const nrg_channel_norm_spec *s, const nrg_channel_norm_args *a)
 {
     return s->cumulative ? 1 / ((double)a->batches + 1) : s->momentum;
 }
 
-/* A share of a forward pass; one without sets or anything else to do is empty. */
-static __attribute__((noinline)) nrg_status make_forward(nrg_channel_norm_job *job, nrg_dtype *dtype,
-                                                         const nrg_channel_norm_spec *spec, const nrg_channel_norm_args *args,
-                                                         int ith, int nth)
+/* A share of a forward pass, or of the sums alone, which look at x and nothing else; one without sets or anything else to do is
+ * empty. */
+static __attribute__((noinline)) nrg_status make_job(nrg_channel_norm_job *job, const nrg_channel_norm_spec *spec,
+                                                     const nrg_channel_norm_args *args, int64_t *sums, int only_sums, int ith,
+                                                     int nth)
 {
     nrg_checked c;
-    const nrg_status status = nrg_check(&c, &nrg_call_channel_norm_forward, (const void *const[]){spec, args}, ith, nth);
+    const nrg_channel_sums more = {sums};
+    const nrg_status status = nrg_check(&c, only_sums ? &nrg_call_channel_norm_sums : &nrg_call_channel_norm_forward,
+                                        (const void *const[]){spec, args, &more}, ith, nth);
     if (status != NRG_OK)
         return status;
     const nrg_channel_norm_spec *s = c.part[NRG_CHANNEL_SPEC];
-    const nrg_channel_norm_args *a = c.part[NRG_CHANNEL_ARGS];
+    const nrg_channel_norm_args *a = c.part[NRG_CHANNEL_ARGS],
+                                x_alone = {.x = a->x, .samples = a->samples, .positions = a->positions, .store = NRG_STORE_KEEP};
+    const nrg_statistics_source source = only_sums ? NRG_STATISTICS_COMPUTE : s->source;
+    if (only_sums)
+        a = &x_alone;
     const channel_shape shape = shape_of(s, a->positions);
-    const size_t sets = c.sizes.n[NRG_CHANNEL_N_SETS];
-    const int given = s->source == NRG_STATISTICS_GIVEN, folded = s->source == NRG_STATISTICS_FOLDED,
-              fixed = s->source == NRG_STATISTICS_RUNNING, update = a->running_mean != NULL;
-    *dtype = s->dtype;
+    const size_t sets = c.sizes.n[only_sums ? NRG_CHANNEL_SUMS_N_SETS : NRG_CHANNEL_N_SETS];
+    const int given = source == NRG_STATISTICS_GIVEN, folded = source == NRG_STATISTICS_FOLDED,
+              fixed = source == NRG_STATISTICS_RUNNING;
     *job = (nrg_channel_norm_job){
         .x = a->x,
         .y = a->y,
@@ -47,30 +51,30 @@ static __attribute__((noinline)) nrg_status make_forward(nrg_channel_norm_job *j
         .fixed_var = fixed ? a->running_var_in : NULL,
         .running_mean = a->running_mean,
         .running_var = a->running_var,
+        .sums = only_sums ? sums : NULL,
         .n = a->samples,
         .c = s->channels,
         .s = a->positions,
         .groups = shape.groups,
         .group_channels = shape.group_channels,
         .x_stride = c.laid.stride[NRG_CHANNEL_X][0],
-        .y_stride = c.laid.stride[NRG_CHANNEL_Y][0],
-        .o_stride = c.laid.stride[NRG_CHANNEL_O][0],
+        .y_stride = a->y ? c.laid.stride[NRG_CHANNEL_Y][0] : 0,
+        .o_stride = a->o ? c.laid.stride[NRG_CHANNEL_O][0] : 0,
         .segment = shape.segment,
-        .by_channel = !shape.groups || update,
+        .by_channel = !shape.groups || a->running_mean,
         .nhwc = shape.nhwc,
         .folded = folded,
         .centred = s->centred != 0,
         .fast = is_fast(s),
         .w_f32 = c.sizes.type[NRG_CHANNEL_TYPE_W] == NRG_F32,
         .stream = nrg_wants_stream(a->store, c.laid.bytes),
-        .activation = s->activation,
+        .activation = only_sums ? NRG_ACT_IDENTITY : s->activation,
         .eps = shape.eps,
         .momentum = momentum_of(s, a),
     };
-    if (!a->samples)
-        return NRG_OK;
-    /* rows · channels fits, since elements do */
+    /* rows · channels fits, since elements do; sums alone are of channels without samples, too */
     const size_t units = given || fixed || folded ? (shape.nhwc ? a->samples * a->positions : a->samples * s->channels)
+                         : !a->samples            ? (only_sums ? sets : 0)
                          : job->by_channel        ? s->channels
                                                   : sets;
     job->begin = nrg_share(units, ith, nth);
@@ -92,8 +96,7 @@ static void copy_channels(float *to, const float *from, const nrg_channel_norm_j
 nrg_status nrg_channel_norm_forward(const nrg_channel_norm_spec *spec, const nrg_channel_norm_args *args, int ith, int nth)
 {
     nrg_channel_norm_job job;
-    nrg_dtype dtype;
-    const nrg_status status = make_forward(&job, &dtype, spec, args, ith, nth);
+    const nrg_status status = make_job(&job, spec, args, NULL, 0, ith, nth);
     if (status != NRG_OK)
         return status;
     if (job.running_mean && job.running_mean != args->running_mean_in)
@@ -101,57 +104,20 @@ nrg_status nrg_channel_norm_forward(const nrg_channel_norm_spec *spec, const nrg
     if (job.running_var && job.running_var != args->running_var_in)
         copy_channels(job.running_var, args->running_var_in, &job);
     if (job.begin < job.end || job.out_begin < job.out_end)
-        run(&job, dtype);
+        NRG_ACTIVE_KERNEL(channel_norm_forward, spec->dtype)(&job);
     return NRG_OK;
 }
 
 nrg_status nrg_channel_norm_forward_check(const nrg_channel_norm_spec *spec, const nrg_channel_norm_args *args)
 {
-    nrg_channel_norm_job job;
-    nrg_dtype dtype;
-    return nrg_asked(make_forward(&job, &dtype, spec, args, 0, 1));
-}
-
-static __attribute__((noinline)) nrg_status make_sums(nrg_channel_norm_job *job, nrg_dtype *dtype,
-                                                      const nrg_channel_norm_spec *spec, const nrg_channel_norm_args *args,
-                                                      int64_t *sums, int ith, int nth)
-{
-    nrg_checked c;
-    const nrg_channel_sums more = {sums};
-    const nrg_status status = nrg_check(&c, &nrg_call_channel_norm_sums, (const void *const[]){spec, args, &more}, ith, nth);
-    if (status != NRG_OK)
-        return status;
-    const nrg_channel_norm_spec *s = c.part[NRG_CHANNEL_SPEC];
-    const nrg_channel_norm_args *a = c.part[NRG_CHANNEL_ARGS];
-    const channel_shape shape = shape_of(s, a->positions);
-    const size_t sets = c.sizes.n[NRG_CHANNEL_N_SETS];
-    *dtype = s->dtype;
-    *job = (nrg_channel_norm_job){
-        .x = a->x,
-        .sums = sums,
-        .n = a->samples,
-        .c = s->channels,
-        .s = a->positions,
-        .groups = shape.groups,
-        .group_channels = shape.group_channels,
-        .x_stride = c.laid.stride[NRG_CHANNEL_SUMS_X][0],
-        .segment = shape.segment,
-        .by_channel = !shape.groups,
-        .nhwc = shape.nhwc,
-        .centred = s->centred != 0,
-        .fast = is_fast(s),
-        .begin = nrg_share(sets, ith, nth),
-        .end = nrg_share(sets, ith + 1, nth),
-    };
-    return NRG_OK;
+    return NRG_ASK(channel_norm_forward, spec, args);
 }
 
 nrg_status nrg_channel_norm_sums(const nrg_channel_norm_spec *spec, const nrg_channel_norm_args *args, int64_t *sums, int ith,
                                  int nth)
 {
     nrg_channel_norm_job job;
-    nrg_dtype dtype;
-    const nrg_status status = make_sums(&job, &dtype, spec, args, sums, ith, nth);
+    const nrg_status status = make_job(&job, spec, args, sums, 1, ith, nth);
     if (status != NRG_OK)
         return status;
     /* no samples: batch norm has as many channels nevertheless, each with the sum of nothing */
@@ -159,15 +125,13 @@ nrg_status nrg_channel_norm_sums(const nrg_channel_norm_spec *spec, const nrg_ch
         for (size_t set = job.begin; set < job.end; set++)
             nrg_sums_clear(sums + set * NRG_CHANNEL_NORM_SUMS_WORDS);
     else if (job.begin < job.end)
-        run(&job, dtype);
+        NRG_ACTIVE_KERNEL(channel_norm_forward, spec->dtype)(&job);
     return NRG_OK;
 }
 
 nrg_status nrg_channel_norm_sums_check(const nrg_channel_norm_spec *spec, const nrg_channel_norm_args *args, int64_t *sums)
 {
-    nrg_channel_norm_job job;
-    nrg_dtype dtype;
-    return nrg_asked(make_sums(&job, &dtype, spec, args, sums, 0, 1));
+    return NRG_ASK(channel_norm_sums, spec, args, &(nrg_channel_sums){sums});
 }
 
 #define NRG_OF NRG_SUMS_ADD

@@ -21,19 +21,20 @@ static int have_elements(const nrg_channel_statistics *statistics, const int64_t
     return 1;
 }
 
-/* Everything that is checked, and the job without a share. *c then has this version's structs. */
-static nrg_status make_job(nrg_channel_norm_backward_job *job, nrg_checked *c, const nrg_call *call, const void *const *part,
-                           int ith, int nth)
+/* In a frame of its own: what checking takes shall not lie below the kernel. */
+static __attribute__((noinline)) nrg_status make_job(nrg_channel_norm_backward_job *job, const nrg_call *call,
+                                                     const void *const *part, int ith, int nth)
 {
-    const nrg_status status = nrg_check(c, call, part, ith, nth);
+    nrg_checked c;
+    const nrg_status status = nrg_check(&c, call, part, ith, nth);
     if (status != NRG_OK)
         return status;
-    const nrg_channel_norm_spec *s = c->part[NRG_CHANNEL_SPEC];
-    const nrg_channel_norm_backward_args *a = c->part[NRG_CHANNEL_ARGS];
+    const nrg_channel_norm_spec *s = c.part[NRG_CHANNEL_SPEC];
+    const nrg_channel_norm_backward_args *a = c.part[NRG_CHANNEL_ARGS];
     const int running = s->source == NRG_STATISTICS_RUNNING, partial = call == &nrg_call_channel_norm_backward_sums;
     /* what is not read or written is not looked at */
     const int64_t *sums = partial ? NULL : a->sums;
-    if (!have_elements(a->statistics, sums, c->sizes.n[NRG_CHANNEL_BACKWARD_N_SETS]))
+    if (!have_elements(a->statistics, sums, c.sizes.n[NRG_CHANNEL_BACKWARD_N_SETS]))
         return NRG_ERR_COUNT;
 
     const channel_shape shape = shape_of(s, a->positions);
@@ -63,64 +64,48 @@ static nrg_status make_job(nrg_channel_norm_backward_job *job, nrg_checked *c, c
         .s = a->positions,
         .groups = shape.groups,
         .group_channels = shape.group_channels,
-        .d_o_stride = c->laid.stride[NRG_CHANNEL_BACKWARD_D_O][0],
-        .x_stride = c->laid.stride[NRG_CHANNEL_BACKWARD_X][0],
-        .y_stride = c->laid.stride[NRG_CHANNEL_BACKWARD_Y][0],
-        .dx_stride = partial ? 0 : c->laid.stride[NRG_CHANNEL_BACKWARD_DX][0],
-        .dy_stride = partial ? 0 : c->laid.stride[NRG_CHANNEL_BACKWARD_DY][0],
+        .d_o_stride = c.laid.stride[NRG_CHANNEL_BACKWARD_D_O][0],
+        .x_stride = c.laid.stride[NRG_CHANNEL_BACKWARD_X][0],
+        .y_stride = c.laid.stride[NRG_CHANNEL_BACKWARD_Y][0],
+        .dx_stride = partial ? 0 : c.laid.stride[NRG_CHANNEL_BACKWARD_DX][0],
+        .dy_stride = partial ? 0 : c.laid.stride[NRG_CHANNEL_BACKWARD_DY][0],
         .segment = shape.segment,
         .block_samples = shape.groups && (a->dw || a->db) ? nrg_channel_block_samples(a->samples) : 1,
         .by_channel = !shape.groups,
         .nhwc = shape.nhwc,
         .centred = s->centred != 0,
         .fast = is_fast(s),
-        .w_f32 = c->sizes.type[NRG_CHANNEL_TYPE_W] == NRG_F32,
-        .stream = nrg_wants_stream(a->store, c->laid.bytes),
+        .w_f32 = c.sizes.type[NRG_CHANNEL_TYPE_W] == NRG_F32,
+        .stream = nrg_wants_stream(a->store, c.laid.bytes),
         .accumulate = a->accumulate != 0,
         .activation = s->activation,
         .eps = shape.eps,
     };
+    const size_t sets = job->n * job->groups, groups = nrg_channel_block_count(job->n) * job->groups; /* of blocks */
+    const size_t units = job->by_channel ? job->c : job->block_samples == 1 ? sets : groups;
+    job->begin = nrg_share(units, ith, nth);
+    job->end = nrg_share(units, ith + 1, nth);
     return NRG_OK;
 }
 
 nrg_status nrg_channel_norm_backward_workspace(const nrg_channel_norm_spec *spec, const nrg_channel_norm_backward_args *args,
                                                size_t *bytes)
 {
-    nrg_checked c;
-    if (!bytes)
-        return NRG_ERR_NULL;
-    const nrg_status status = nrg_check_options(&c, &nrg_call_channel_norm_backward_workspace, (const void *const[]){spec, args});
-    if (status != NRG_OK)
-        return status;
-    *bytes = c.sizes.n[NRG_CHANNEL_BACKWARD_WORKSPACE_N_SPACE] * sizeof(double);
-    return NRG_OK;
+    return nrg_ask_bytes(bytes, &nrg_call_channel_norm_backward_workspace, (const void *const[]){spec, args},
+                         NRG_CHANNEL_BACKWARD_WORKSPACE_N_SPACE, sizeof(double));
 }
 
-/* Channels begin to end of dw and db where there are no samples. */
-static void clear_gradients(float *dw, float *db, size_t begin, size_t end)
+/* The channels of a share without samples. */
+static void clear_channels(const nrg_channel_norm_backward_job *job)
 {
-    for (size_t c = begin; c < end; c++) {
-        if (dw)
-            dw[c] = 0;
-        if (db)
-            db[c] = 0;
+    for (size_t c = job->begin; c < job->end; c++) {
+        if (job->dw && !job->accumulate)
+            job->dw[c] = 0;
+        if (job->db && !job->accumulate)
+            job->db[c] = 0;
+        if (job->sums)
+            memset(job->sums + c * NRG_CHANNEL_NORM_SUMS_WORDS, 0, NRG_CHANNEL_NORM_SUMS_WORDS * sizeof *job->sums);
     }
-}
-
-/* The same with a share, and without what checking takes, which shall not lie below the kernel. */
-static __attribute__((noinline)) nrg_status make_share(nrg_channel_norm_backward_job *job, nrg_dtype *dtype, const nrg_call *call,
-                                                       const void *const *part, int ith, int nth)
-{
-    nrg_checked c;
-    const nrg_status status = make_job(job, &c, call, part, ith, nth);
-    if (status != NRG_OK)
-        return status;
-    *dtype = ((const nrg_channel_norm_spec *)c.part[NRG_CHANNEL_SPEC])->dtype;
-    const size_t sets = job->n * job->groups, blocks = nrg_channel_block_count(job->n) * job->groups;
-    const size_t units = job->by_channel ? job->c : job->block_samples == 1 ? sets : blocks;
-    job->begin = nrg_share(units, ith, nth);
-    job->end = nrg_share(units, ith + 1, nth);
-    return NRG_OK;
 }
 
 /* Channels begin to end of dw and db with NRG_CHANNEL_OVER_GROUP. No samples, no blocks, no workspace: the sums are 0. */
@@ -134,74 +119,63 @@ static void reduce_blocks(const nrg_channel_norm_backward_job *job, const nrg_ch
         reduce(job->block_db, job->c, blocks, begin, end, args->db, 1, job->accumulate);
 }
 
-static void run(nrg_channel_norm_backward_job *job, nrg_dtype dtype)
-{
-    if (!job->n) {
-        if (job->by_channel && !job->accumulate && (job->dw || job->db))
-            clear_gradients(job->dw, job->db, job->begin, job->end);
-        for (size_t c = job->begin; c < job->end && job->sums; c++)
-            memset(job->sums + c * NRG_CHANNEL_NORM_SUMS_WORDS, 0, NRG_CHANNEL_NORM_SUMS_WORDS * sizeof *job->sums);
-    } else if (job->begin < job->end && (job->dx || job->dy || job->dw || job->db || job->block_dw || job->block_db || job->sums))
-        NRG_ACTIVE_KERNEL(channel_norm_backward, dtype)(job);
-}
-
-static nrg_status backward(const nrg_call *call, const void *const *part, int64_t *sums, int ith, int nth)
+static nrg_status backward(const nrg_call *call, const nrg_channel_norm_spec *spec, const nrg_channel_norm_backward_args *args,
+                           int64_t *sums, int ith, int nth)
 {
     nrg_channel_norm_backward_job job;
-    nrg_dtype dtype;
-    const nrg_status status = make_share(&job, &dtype, call, part, ith, nth);
+    const nrg_channel_sums more = {sums};
+    const nrg_status status = make_job(&job, call, (const void *const[]){spec, args, &more}, ith, nth);
     if (status != NRG_OK)
         return status;
     job.sums = sums;
-    run(&job, dtype);
+    if (!job.n)
+        clear_channels(&job);
+    else if (job.begin < job.end && (job.dx || job.dy || job.dw || job.db || job.block_dw || job.block_db || job.sums))
+        NRG_ACTIVE_KERNEL(channel_norm_backward, spec->dtype)(&job);
     if (nth == 1 && job.groups) {
-        reduce_blocks(&job, part[NRG_CHANNEL_ARGS], 0, job.c);
+        reduce_blocks(&job, args, 0, job.c);
         if (job.n && (job.block_dw || job.block_db))
             reduce_mark_done(job.block_dw ? job.block_dw : job.block_db);
     }
     return NRG_OK;
 }
 
-/* What the call would say. */
-static nrg_status ask(const nrg_call *call, const void *const *part)
+static nrg_status check(const nrg_call *call, const nrg_channel_norm_spec *spec, const nrg_channel_norm_backward_args *args,
+                        int64_t *sums)
 {
     nrg_channel_norm_backward_job job;
-    nrg_checked c;
-    return make_job(&job, &c, call, part, 0, 1);
+    const nrg_channel_sums more = {sums};
+    return nrg_asked(make_job(&job, call, (const void *const[]){spec, args, &more}, 0, 1));
 }
 
 nrg_status nrg_channel_norm_backward(const nrg_channel_norm_spec *spec, const nrg_channel_norm_backward_args *args, int ith,
                                      int nth)
 {
-    return backward(&nrg_call_channel_norm_backward, (const void *const[]){spec, args}, NULL, ith, nth);
+    return backward(&nrg_call_channel_norm_backward, spec, args, NULL, ith, nth);
 }
 
 nrg_status nrg_channel_norm_backward_check(const nrg_channel_norm_spec *spec, const nrg_channel_norm_backward_args *args)
 {
-    return nrg_asked(ask(&nrg_call_channel_norm_backward, (const void *const[]){spec, args}));
+    return check(&nrg_call_channel_norm_backward, spec, args, NULL);
 }
 
 nrg_status nrg_channel_norm_backward_sums(const nrg_channel_norm_spec *spec, const nrg_channel_norm_backward_args *args,
                                           int64_t *sums, int ith, int nth)
 {
-    const nrg_channel_sums more = {sums};
-    return backward(&nrg_call_channel_norm_backward_sums, (const void *const[]){spec, args, &more}, sums, ith, nth);
+    return backward(&nrg_call_channel_norm_backward_sums, spec, args, sums, ith, nth);
 }
 
 nrg_status nrg_channel_norm_backward_sums_check(const nrg_channel_norm_spec *spec, const nrg_channel_norm_backward_args *args,
                                                 int64_t *sums)
 {
-    const nrg_channel_sums more = {sums};
-    return nrg_asked(ask(&nrg_call_channel_norm_backward_sums, (const void *const[]){spec, args, &more}));
+    return check(&nrg_call_channel_norm_backward_sums, spec, args, sums);
 }
 
 nrg_status nrg_channel_norm_backward_reduce(const nrg_channel_norm_spec *spec, const nrg_channel_norm_backward_args *args,
                                             int ith, int nth)
 {
-    nrg_checked c;
     nrg_channel_norm_backward_job job;
-    const nrg_status status =
-        make_job(&job, &c, &nrg_call_channel_norm_backward_reduce, (const void *const[]){spec, args}, ith, nth);
+    const nrg_status status = make_job(&job, &nrg_call_channel_norm_backward_reduce, (const void *const[]){spec, args}, ith, nth);
     if (status != NRG_OK)
         return status;
     const double *const first = job.block_dw ? job.block_dw : job.block_db;
@@ -212,5 +186,5 @@ nrg_status nrg_channel_norm_backward_reduce(const nrg_channel_norm_spec *spec, c
 
 nrg_status nrg_channel_norm_backward_reduce_check(const nrg_channel_norm_spec *spec, const nrg_channel_norm_backward_args *args)
 {
-    return nrg_asked(ask(&nrg_call_channel_norm_backward_reduce, (const void *const[]){spec, args}));
+    return check(&nrg_call_channel_norm_backward_reduce, spec, args, NULL);
 }

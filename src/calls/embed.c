@@ -73,8 +73,7 @@ static inline int is_plain(embed_call *call, size_t *o_stride, const nrg_embed_a
 }
 
 /* All other calls. In a frame of its own: what checking takes shall not lie below the kernel. */
-static __attribute__((noinline)) nrg_status make_job(nrg_embed_job *job, nrg_dtype *dtype, const nrg_embed_args *args, int ith,
-                                                     int nth)
+static __attribute__((noinline)) nrg_status make_job(nrg_embed_job *job, const nrg_embed_args *args, int ith, int nth)
 {
     nrg_checked c;
     const nrg_embed_terms terms = nrg_embed_terms_of(args);
@@ -82,7 +81,6 @@ static __attribute__((noinline)) nrg_status make_job(nrg_embed_job *job, nrg_dty
     if (status != NRG_OK)
         return status;
     const embed_call call = embed_checked(&c);
-    *dtype = call.args->dtype;
     return fill_job(job, &call, c.laid.stride[NRG_EMBED_O][0], ith, nth);
 }
 
@@ -90,23 +88,20 @@ nrg_status nrg_embed_forward(const nrg_embed_args *args, int ith, int nth)
 {
     nrg_embed_job job;
     embed_call call;
-    nrg_dtype dtype;
     size_t o_stride;
     nrg_status status;
     if (args && (ith >= 0) & (ith < nth) && is_plain(&call, &o_stride, args)) {
-        dtype = args->dtype;
         status = fill_job(&job, &call, o_stride, ith, nth);
     } else
-        status = make_job(&job, &dtype, args, ith, nth);
+        status = make_job(&job, args, ith, nth);
     if (status != NRG_OK || job.row_begin == job.row_end)
         return status;
-    NRG_ACTIVE_KERNEL(embed, dtype)(&job);
+    NRG_ACTIVE_KERNEL(embed, args->dtype)(&job);
     return NRG_OK;
 }
 
 nrg_status nrg_embed_forward_check(const nrg_embed_args *args)
 {
     nrg_embed_job job;
-    nrg_dtype dtype;
-    return nrg_asked(make_job(&job, &dtype, args, 0, 1));
+    return nrg_asked(make_job(&job, args, 0, 1));
 }

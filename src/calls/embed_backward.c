@@ -38,15 +38,9 @@ _Static_assert(sizeof(heading) == NRG_EMBED_BACKWARD_HEADING * sizeof(double), "
 
 nrg_status nrg_embed_backward_workspace(const nrg_embed_backward_args *args, size_t *bytes)
 {
-    nrg_checked c;
-    if (!bytes)
-        return NRG_ERR_NULL;
     const nrg_embed_gradients gradients = nrg_embed_gradients_of(args);
-    const nrg_status status = nrg_check_options(&c, &nrg_call_embed_backward_workspace, (const void *const[]){args, &gradients});
-    if (status != NRG_OK)
-        return status;
-    *bytes = c.sizes.n[NRG_EMBED_BACKWARD_WORKSPACE_N_SPACE] * sizeof(double);
-    return NRG_OK;
+    return nrg_ask_bytes(bytes, &nrg_call_embed_backward_workspace, (const void *const[]){args, &gradients},
+                         NRG_EMBED_BACKWARD_WORKSPACE_N_SPACE, sizeof(double));
 }
 
 /* A counting sort that keeps tokens of the same id in order. Token t has ids[t % count]. */

@@ -25,7 +25,7 @@ static size_t turn_rows(size_t row_bytes)
 }
 
 /* Everything up to the share, in a frame of its own: what checking takes shall not lie below the kernels. */
-static __attribute__((noinline)) nrg_status make_jobs(nrg_embed_job *embed, nrg_norm_job *norm, nrg_dtype *dtype, size_t *rows,
+static __attribute__((noinline)) nrg_status make_jobs(nrg_embed_job *embed, nrg_norm_job *norm, size_t *rows,
                                                       const nrg_norm_spec *spec, const nrg_embed_args *args,
                                                       const nrg_norm_args *norm_args, int ith, int nth)
 {
@@ -46,7 +46,6 @@ static __attribute__((noinline)) nrg_status make_jobs(nrg_embed_job *embed, nrg_
     if ((status = embed_positions(embed, &call)) != NRG_OK)
         return status;
 
-    *dtype = a->dtype;
     *rows = a->rows;
     /* The sum has a place of its own where it is asked for in its own dtype. Otherwise it is made where o will be, and an r in
      * f32 is stored by the norm. */
@@ -84,17 +83,16 @@ nrg_status nrg_embed_norm_forward(const nrg_norm_spec *spec, const nrg_embed_arg
 {
     nrg_embed_job embed;
     nrg_norm_job norm;
-    nrg_dtype dtype;
     size_t rows;
-    const nrg_status status = make_jobs(&embed, &norm, &dtype, &rows, spec, args, norm_args, ith, nth);
+    const nrg_status status = make_jobs(&embed, &norm, &rows, spec, args, norm_args, ith, nth);
     if (status != NRG_OK)
         return status;
 
     const unsigned path = nrg_active_path();
-    nrg_embed_kernel *const sum = NRG_KERNEL_ON(path, embed, dtype);
+    nrg_embed_kernel *const sum = NRG_KERNEL_ON(path, embed, args->dtype);
     nrg_norm_forward_kernel *const normalize =
-        nrg_norm_is_gated(&norm) ? NRG_KERNEL_ON(path, norm_gated, dtype) : NRG_KERNEL_ON(path, norm_forward, dtype);
-    const size_t end = nrg_share(rows, ith + 1, nth), turn = turn_rows(embed.dim * nrg_dtype_size(dtype));
+        nrg_norm_is_gated(&norm) ? NRG_KERNEL_ON(path, norm_gated, args->dtype) : NRG_KERNEL_ON(path, norm_forward, args->dtype);
+    const size_t end = nrg_share(rows, ith + 1, nth), turn = turn_rows(embed.dim * nrg_dtype_size(args->dtype));
     embed.prefetch_end = end;
     for (size_t row = nrg_share(rows, ith, nth); row < end; row = embed.row_end) {
         embed.row_begin = row;
@@ -111,7 +109,6 @@ nrg_status nrg_embed_norm_forward_check(const nrg_norm_spec *spec, const nrg_emb
 {
     nrg_embed_job embed;
     nrg_norm_job norm;
-    nrg_dtype dtype;
     size_t rows;
-    return nrg_asked(make_jobs(&embed, &norm, &dtype, &rows, spec, args, norm_args, 0, 1));
+    return nrg_asked(make_jobs(&embed, &norm, &rows, spec, args, norm_args, 0, 1));
 }

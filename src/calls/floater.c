@@ -20,22 +20,12 @@ static nrg_status check_times(const nrg_floater_spec *s)
     return NRG_OK;
 }
 
-static nrg_status find_workspace(const nrg_call *call, const void *const *part, size_t *bytes)
-{
-    nrg_checked c;
-    if (!bytes)
-        return NRG_ERR_NULL;
-    const nrg_status status = nrg_check_options(&c, call, part);
-    if (status == NRG_OK)
-        *bytes = c.sizes.n[NRG_FLOATER_WORKSPACE_N_SPACE] * sizeof(double);
-    return status;
-}
-
 /* ---- forward ---- */
 
 nrg_status nrg_floater_workspace(const nrg_floater_spec *spec, size_t *bytes)
 {
-    return find_workspace(&nrg_call_floater_workspace, (const void *const[]){spec}, bytes);
+    return nrg_ask_bytes(bytes, &nrg_call_floater_workspace, (const void *const[]){spec}, NRG_FLOATER_WORKSPACE_N_SPACE,
+                         sizeof(double));
 }
 
 static void forward(const nrg_floater_spec *s, const nrg_floater_args *a, size_t p_stride)
@@ -94,7 +84,8 @@ nrg_status nrg_floater_forward_check(const nrg_floater_spec *spec, const nrg_flo
 
 nrg_status nrg_floater_backward_workspace(const nrg_floater_spec *spec, const nrg_floater_backward_args *args, size_t *bytes)
 {
-    return find_workspace(&nrg_call_floater_backward_workspace, (const void *const[]){spec, args}, bytes);
+    return nrg_ask_bytes(bytes, &nrg_call_floater_backward_workspace, (const void *const[]){spec, args},
+                         NRG_FLOATER_WORKSPACE_N_SPACE, sizeof(double));
 }
 
 /* The state at every position but the last into `states`, [n, dim]. */

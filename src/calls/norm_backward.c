@@ -183,26 +183,18 @@ void nrg_norm_backward_rows(const nrg_norm_backward_args *args, int ith, int nth
 
 nrg_status nrg_norm_backward_workspace(const nrg_norm_spec *spec, const nrg_norm_backward_args *args, size_t *bytes)
 {
-    nrg_checked c;
-    if (!bytes)
-        return NRG_ERR_NULL;
-    nrg_status status = nrg_check_options(&c, &nrg_call_norm_backward_workspace, (const void *const[]){spec, args});
-    if (status != NRG_OK)
-        return status;
-    *bytes = c.sizes.n[NRG_NORM_BACKWARD_WORKSPACE_N_SPACE] * sizeof(double);
-    return NRG_OK;
+    return nrg_ask_bytes(bytes, &nrg_call_norm_backward_workspace, (const void *const[]){spec, args},
+                         NRG_NORM_BACKWARD_WORKSPACE_N_SPACE, sizeof(double));
 }
 
 /* Phase 1 without what checking takes, which shall not lie below the kernel. */
-static __attribute__((noinline)) nrg_status make_rows(nrg_norm_backward_job *job, nrg_planes *planes, nrg_dtype *dtype,
-                                                      const nrg_norm_spec *spec, const nrg_norm_backward_args *args, int ith,
-                                                      int nth)
+static __attribute__((noinline)) nrg_status make_rows(nrg_norm_backward_job *job, nrg_planes *planes, const nrg_norm_spec *spec,
+                                                      const nrg_norm_backward_args *args, int ith, int nth)
 {
     nrg_checked c;
     const nrg_status status = make_job(job, planes, &c, &spec, &args, ith, nth);
     if (status != NRG_OK)
         return status;
-    *dtype = spec->dtype;
     share_rows(args, rows_of(spec, args), ith, nth, &job->row_begin, &job->row_end);
     return NRG_OK;
 }
@@ -219,9 +211,8 @@ static __attribute__((noinline)) nrg_status backward(const nrg_norm_spec *spec, 
 {
     nrg_norm_backward_job job;
     nrg_planes planes;
-    nrg_dtype dtype;
-    const nrg_status status = make_rows(&job, &planes, &dtype, spec, args, ith, nth);
-    return status == NRG_OK ? run(&job, dtype) : status;
+    const nrg_status status = make_rows(&job, &planes, spec, args, ith, nth);
+    return status == NRG_OK ? run(&job, spec->dtype) : status;
 }
 
 #define NRG_OF NRG_NORM_BACKWARD
@@ -306,19 +297,15 @@ nrg_status nrg_norm_backward_piece(const nrg_norm_spec *spec, const nrg_norm_bac
         return NRG_OK;
     nrg_norm_backward_job job;
     nrg_planes planes;
-    nrg_dtype dtype;
-    const nrg_status status = make_rows(&job, &planes, &dtype, spec, args, 0, 1);
+    const nrg_status status = make_rows(&job, &planes, spec, args, 0, 1);
     job.row_begin = begin;
     job.row_end = end;
-    return status == NRG_OK ? run(&job, dtype) : status;
+    return status == NRG_OK ? run(&job, spec->dtype) : status;
 }
 
 nrg_status nrg_norm_backward_check(const nrg_norm_spec *spec, const nrg_norm_backward_args *args)
 {
-    nrg_norm_backward_job job;
-    nrg_planes planes;
-    nrg_dtype dtype;
-    return nrg_asked(make_rows(&job, &planes, &dtype, spec, args, 0, 1));
+    return NRG_ASK(norm_backward, spec, args);
 }
 
 static __attribute__((noinline)) nrg_status reduce_blocks(const nrg_norm_spec *spec, const nrg_norm_backward_args *args, int ith,

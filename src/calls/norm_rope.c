@@ -52,7 +52,7 @@ static nrg_status fill_jobs(nrg_norm_rope_job both[2], rope_batches batches[2], 
 }
 
 /* In frames of their own: what checking takes shall not lie below the kernel. */
-static __attribute__((noinline)) nrg_status check_jobs(nrg_norm_rope_job both[2], rope_batches batches[2], nrg_dtype *dtype,
+static __attribute__((noinline)) nrg_status check_jobs(nrg_norm_rope_job both[2], rope_batches batches[2],
                                                        const void *const *part, int ith, int nth)
 {
     nrg_checked c;
@@ -60,13 +60,12 @@ static __attribute__((noinline)) nrg_status check_jobs(nrg_norm_rope_job both[2]
     if (status != NRG_OK)
         return status;
     const nrg_norm_spec *norm = c.part[NRG_NORM_ROPE_NORM];
-    *dtype = norm->dtype;
     return fill_jobs(both, batches, norm, c.part[NRG_NORM_ROPE_SPEC], c.part[NRG_NORM_ROPE_ARGS],
                      (const nrg_norm_args *const[]){c.part[NRG_NORM_ROPE_Q_ARGS], c.part[NRG_NORM_ROPE_K_ARGS]}, &c.laid, ith,
                      nth);
 }
 
-static __attribute__((noinline)) nrg_status make_jobs(nrg_norm_rope_job both[2], rope_batches batches[2], nrg_dtype *dtype,
+static __attribute__((noinline)) nrg_status make_jobs(nrg_norm_rope_job both[2], rope_batches batches[2],
                                                       const nrg_norm_spec *norm, const nrg_rope_spec *spec,
                                                       const nrg_rope_args *rope, const nrg_norm_args *q, const nrg_norm_args *k,
                                                       int ith, int nth)
@@ -76,8 +75,7 @@ static __attribute__((noinline)) nrg_status make_jobs(nrg_norm_rope_job both[2],
     q = q ? q : &none;
     k = k ? k : &none;
     if (!norm_rope_forward_precheck(norm, spec, rope, q, k, ith, nth, &laid))
-        return check_jobs(both, batches, dtype, (const void *const[]){norm, spec, rope, q, k}, ith, nth);
-    *dtype = norm->dtype;
+        return check_jobs(both, batches, (const void *const[]){norm, spec, rope, q, k}, ith, nth);
     return fill_jobs(both, batches, norm, spec, rope, (const nrg_norm_args *const[]){q, k}, &laid, ith, nth);
 }
 
@@ -99,11 +97,10 @@ nrg_status nrg_norm_rope_forward(const nrg_norm_spec *norm, const nrg_rope_spec 
 {
     nrg_norm_rope_job job[2];
     rope_batches batches[2];
-    nrg_dtype dtype;
-    const nrg_status status = make_jobs(job, batches, &dtype, norm, rope, rope_args, q, k, ith, nth);
+    const nrg_status status = make_jobs(job, batches, norm, rope, rope_args, q, k, ith, nth);
     if (status != NRG_OK)
         return status;
-    nrg_norm_rope_kernel *const norm_rope = NRG_ACTIVE_KERNEL(norm_rope, dtype);
+    nrg_norm_rope_kernel *const norm_rope = NRG_ACTIVE_KERNEL(norm_rope, norm->dtype);
     for (int i = 0; i < 2; i++)
         if (job[i].rope.begin < job[i].rope.end)
             run_batches(norm_rope, &job[i], &batches[i]);
@@ -115,8 +112,7 @@ nrg_status nrg_norm_rope_forward_check(const nrg_norm_spec *norm, const nrg_rope
 {
     nrg_norm_rope_job job[2];
     rope_batches batches[2];
-    nrg_dtype dtype;
-    return nrg_asked(check_jobs(job, batches, &dtype, (const void *const[]){norm, rope, rope_args, q, k}, 0, 1));
+    return nrg_asked(check_jobs(job, batches, (const void *const[]){norm, rope, rope_args, q, k}, 0, 1));
 }
 
 #ifndef NRG_NO_BACKWARD

@@ -55,7 +55,7 @@ static void set_planes(nrg_planes *p, size_t stride[OWN_TENSORS], const nrg_norm
 
 /* In a frame of its own: what checking takes shall not lie below the kernel. */
 static __attribute__((noinline)) nrg_status make_job(nrg_norm_sandwich_job *job, nrg_norm_quant *quant, nrg_planes *planes,
-                                                     nrg_dtype *dtype, const void *const *part, int ith, int nth)
+                                                     const void *const *part, int ith, int nth)
 {
     nrg_checked c;
     const nrg_status status = nrg_check(&c, &nrg_call_norm_sandwich_forward, part, ith, nth);
@@ -74,7 +74,6 @@ static __attribute__((noinline)) nrg_status make_job(nrg_norm_sandwich_job *job,
     planes->count[1] = 1;
     if (!c.is_matrix)
         set_planes(planes, stride, a, r, &c);
-    *dtype = one->dtype;
     nrg_norm_job *const first = &job->first, *const second = &job->second;
     fill_norm(first, one, c.sizes.type[NRG_NORM_TYPE_W]);
     first->x = a->x;
@@ -158,16 +157,15 @@ nrg_status nrg_norm_sandwich_forward(const nrg_norm_spec *first, const nrg_norm_
     nrg_norm_sandwich_job job;
     nrg_norm_quant quant;
     nrg_planes planes;
-    nrg_dtype dtype;
-    const nrg_status status = make_job(&job, &quant, &planes, &dtype, (const void *const[]){first, second, args}, ith, nth);
+    const nrg_status status = make_job(&job, &quant, &planes, (const void *const[]){first, second, args}, ith, nth);
     if (status != NRG_OK || job.row_begin == job.row_end)
         return status;
 #ifdef NRG_NO_QUANTIZE
-    nrg_norm_sandwich_kernel *const sandwich = NRG_ACTIVE_KERNEL(norm_sandwich, dtype);
+    nrg_norm_sandwich_kernel *const sandwich = NRG_ACTIVE_KERNEL(norm_sandwich, first->dtype);
 #else
     /* kernels of one type */
-    nrg_norm_sandwich_kernel *const sandwich =
-        job.second.quant ? NRG_ACTIVE_KERNEL(norm_sandwich_quantized, dtype) : NRG_ACTIVE_KERNEL(norm_sandwich, dtype);
+    nrg_norm_sandwich_kernel *const sandwich = job.second.quant ? NRG_ACTIVE_KERNEL(norm_sandwich_quantized, first->dtype)
+                                                                : NRG_ACTIVE_KERNEL(norm_sandwich, first->dtype);
 #endif
     if (planes_are_one(&planes))
         sandwich(&job);
@@ -179,11 +177,7 @@ nrg_status nrg_norm_sandwich_forward(const nrg_norm_spec *first, const nrg_norm_
 nrg_status nrg_norm_sandwich_forward_check(const nrg_norm_spec *first, const nrg_norm_spec *second,
                                            const nrg_norm_sandwich_args *args)
 {
-    nrg_norm_sandwich_job job;
-    nrg_norm_quant quant;
-    nrg_planes planes;
-    nrg_dtype dtype;
-    return nrg_asked(make_job(&job, &quant, &planes, &dtype, (const void *const[]){first, second, args}, 0, 1));
+    return NRG_ASK(norm_sandwich_forward, first, second, args);
 }
 
 #ifndef NRG_NO_BACKWARD
@@ -253,15 +247,8 @@ static __attribute__((noinline)) nrg_status make_halves(halves *h, const void *c
 nrg_status nrg_norm_sandwich_backward_workspace(const nrg_norm_spec *first, const nrg_norm_spec *second,
                                                 const nrg_norm_sandwich_backward_args *args, size_t *bytes)
 {
-    nrg_checked c;
-    if (!bytes)
-        return NRG_ERR_NULL;
-    const nrg_status status =
-        nrg_check_options(&c, &nrg_call_norm_sandwich_backward_workspace, (const void *const[]){first, second, args});
-    if (status != NRG_OK)
-        return status;
-    *bytes = c.sizes.n[NRG_SANDWICH_BACKWARD_WORKSPACE_N_SPACE] * sizeof(double);
-    return NRG_OK;
+    return nrg_ask_bytes(bytes, &nrg_call_norm_sandwich_backward_workspace, (const void *const[]){first, second, args},
+                         NRG_SANDWICH_BACKWARD_WORKSPACE_N_SPACE, sizeof(double));
 }
 
 /* Where either norm has sums both are cut into blocks of rows, and a share is whole blocks. */
@@ -310,8 +297,7 @@ nrg_status nrg_norm_sandwich_backward(const nrg_norm_spec *first, const nrg_norm
 nrg_status nrg_norm_sandwich_backward_check(const nrg_norm_spec *first, const nrg_norm_spec *second,
                                             const nrg_norm_sandwich_backward_args *args)
 {
-    halves h;
-    return nrg_asked(make_halves(&h, (const void *const[]){first, second, args}, 0, 1));
+    return NRG_ASK(norm_sandwich_backward, first, second, args);
 }
 
 nrg_status nrg_norm_sandwich_backward_reduce(const nrg_norm_spec *first, const nrg_norm_spec *second,

@@ -239,12 +239,7 @@ nrg_status nrg_qkv_backward_check(const nrg_rope_spec *rope, const nrg_qkv_args 
 
 nrg_status nrg_qkv_workspace(const nrg_rope_spec *rope, const nrg_qkv_args *args, int nth, size_t *bytes)
 {
-    nrg_checked c;
-    if (!bytes)
-        return NRG_ERR_NULL;
     const nrg_rope_shares shares = {nth, 0};
-    const nrg_status status = nrg_check_options(&c, &nrg_call_qkv_workspace, (const void *const[]){rope, args, &shares});
-    if (status == NRG_OK)
-        *bytes = c.sizes.n[NRG_QKV_WORKSPACE_N_SPACE] * sizeof(double);
-    return status;
+    return nrg_ask_bytes(bytes, &nrg_call_qkv_workspace, (const void *const[]){rope, args, &shares}, NRG_QKV_WORKSPACE_N_SPACE,
+                         sizeof(double));
 }

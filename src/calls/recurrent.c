@@ -11,15 +11,13 @@
 /* ---- forward ---- */
 
 /* In a frame of its own, like those below: what checking takes shall not lie below the kernel. */
-static __attribute__((noinline)) nrg_status make_job(nrg_recurrent_job *job, nrg_dtype *dtype, const nrg_recurrent_args *args,
-                                                     int ith, int nth)
+static __attribute__((noinline)) nrg_status make_job(nrg_recurrent_job *job, const nrg_recurrent_args *args, int ith, int nth)
 {
     nrg_checked c;
     const nrg_status status = nrg_check(&c, &nrg_call_recurrent_forward, (const void *const[]){args}, ith, nth);
     if (status != NRG_OK)
         return status;
     const nrg_recurrent_args *a = c.part[NRG_RECURRENT_ARGS];
-    *dtype = a->dtype;
     *job = (nrg_recurrent_job){
         .w = a->w,
         .b = a->b,
@@ -42,36 +40,25 @@ static __attribute__((noinline)) nrg_status make_job(nrg_recurrent_job *job, nrg
 nrg_status nrg_recurrent_forward(const nrg_recurrent_args *args, int ith, int nth)
 {
     nrg_recurrent_job job;
-    nrg_dtype dtype;
-    const nrg_status status = make_job(&job, &dtype, args, ith, nth);
+    const nrg_status status = make_job(&job, args, ith, nth);
     if (status == NRG_OK && job.n && job.begin < job.end)
-        NRG_ACTIVE_KERNEL(recurrent, dtype)(&job);
+        NRG_ACTIVE_KERNEL(recurrent, args->dtype)(&job);
     return status;
 }
 
-nrg_status nrg_recurrent_forward_check(const nrg_recurrent_args *args)
-{
-    nrg_recurrent_job job;
-    nrg_dtype dtype;
-    return nrg_asked(make_job(&job, &dtype, args, 0, 1));
-}
+nrg_status nrg_recurrent_forward_check(const nrg_recurrent_args *args) { return NRG_ASK(recurrent_forward, args); }
 
 #ifndef NRG_NO_BACKWARD
 /* ---- backward ---- */
 
 nrg_status nrg_recurrent_backward_workspace(const nrg_recurrent_backward_args *args, size_t *bytes)
 {
-    nrg_checked c;
-    if (!bytes)
-        return NRG_ERR_NULL;
-    const nrg_status status = nrg_check_options(&c, &nrg_call_recurrent_backward_workspace, (const void *const[]){args});
-    if (status == NRG_OK)
-        *bytes = c.sizes.n[NRG_RECURRENT_BACKWARD_WORKSPACE_N_SPACE] * sizeof(float);
-    return status;
+    return nrg_ask_bytes(bytes, &nrg_call_recurrent_backward_workspace, (const void *const[]){args},
+                         NRG_RECURRENT_BACKWARD_WORKSPACE_N_SPACE, sizeof(float));
 }
 
 /* Everything that the two phases check. The job has no share yet. */
-static __attribute__((noinline)) nrg_status make_backward_job(nrg_recurrent_backward_job *job, nrg_dtype *dtype,
+static __attribute__((noinline)) nrg_status make_backward_job(nrg_recurrent_backward_job *job,
                                                               const nrg_recurrent_backward_args *args, int ith, int nth)
 {
     nrg_checked c;
@@ -79,7 +66,6 @@ static __attribute__((noinline)) nrg_status make_backward_job(nrg_recurrent_back
     if (status != NRG_OK)
         return status;
     const nrg_recurrent_backward_args *a = c.part[NRG_RECURRENT_ARGS];
-    *dtype = a->dtype;
     *job = (nrg_recurrent_backward_job){
         .w = a->w,
         .p0 = a->dw ? a->p0 : NULL,
@@ -126,16 +112,15 @@ static void reduce_rows(nrg_recurrent_backward_job *job, nrg_dtype dtype, int it
 nrg_status nrg_recurrent_backward(const nrg_recurrent_backward_args *args, int ith, int nth)
 {
     nrg_recurrent_backward_job job;
-    nrg_dtype dtype;
-    const nrg_status status = make_backward_job(&job, &dtype, args, ith, nth);
+    const nrg_status status = make_backward_job(&job, args, ith, nth);
     if (status != NRG_OK)
         return status;
     job.begin = nrg_share(job.chains, ith, nth);
     job.end = nrg_share(job.chains, ith + 1, nth);
     if (job.begin < job.end && (job.n || job.dp0))
-        NRG_ACTIVE_KERNEL(recurrent_backward, dtype)(&job);
+        NRG_ACTIVE_KERNEL(recurrent_backward, args->dtype)(&job);
     if (nth == 1)
-        reduce_rows(&job, dtype, ith, nth);
+        reduce_rows(&job, args->dtype, ith, nth);
     float *const mark = ith == 0 ? mark_of(&job) : NULL;
     if (mark && nth == 1 && (job.dw || job.db))
         reduce_mark_done(mark);
@@ -144,23 +129,17 @@ nrg_status nrg_recurrent_backward(const nrg_recurrent_backward_args *args, int i
     return NRG_OK;
 }
 
-nrg_status nrg_recurrent_backward_check(const nrg_recurrent_backward_args *args)
-{
-    nrg_recurrent_backward_job job;
-    nrg_dtype dtype;
-    return nrg_asked(make_backward_job(&job, &dtype, args, 0, 1));
-}
+nrg_status nrg_recurrent_backward_check(const nrg_recurrent_backward_args *args) { return NRG_ASK(recurrent_backward, args); }
 
 nrg_status nrg_recurrent_backward_reduce(const nrg_recurrent_backward_args *args, int ith, int nth)
 {
     nrg_recurrent_backward_job job;
-    nrg_dtype dtype;
-    const nrg_status status = make_backward_job(&job, &dtype, args, ith, nth);
+    const nrg_status status = make_backward_job(&job, args, ith, nth);
     if (status != NRG_OK)
         return status;
     const float *const mark = mark_of(&job);
     if (!mark || !reduce_is_done(mark))
-        reduce_rows(&job, dtype, ith, nth);
+        reduce_rows(&job, args->dtype, ith, nth);
     return NRG_OK;
 }
 

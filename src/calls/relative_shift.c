@@ -12,8 +12,8 @@
 /* ---- the shift ---- */
 
 /* Forward and backward: the other slope. In a frame of its own: what checking takes shall not lie below the kernel. */
-static __attribute__((noinline)) nrg_status make_shift(nrg_relative_shift_job *job, nrg_dtype *dtype,
-                                                       const nrg_relative_shift_args *args, int backward, int ith, int nth)
+static __attribute__((noinline)) nrg_status make_shift(nrg_relative_shift_job *job, const nrg_relative_shift_args *args,
+                                                       int backward, int ith, int nth)
 {
     nrg_checked c;
     const nrg_call *call = backward ? &nrg_call_relative_shift_backward : &nrg_call_relative_shift_forward;
@@ -24,7 +24,6 @@ static __attribute__((noinline)) nrg_status make_shift(nrg_relative_shift_job *j
     const size_t out_dim = backward ? a->rel : a->keys;
     /* fits where there are elements, since a tensor has so many rows */
     const size_t rows = a->batch && a->heads && a->queries && out_dim ? a->batch * a->heads * a->queries : 0;
-    *dtype = a->dtype;
     *job = (nrg_relative_shift_job){
         .in = backward ? a->d_scores : a->x,
         .out = backward ? a->dx : a->scores,
@@ -48,30 +47,22 @@ static __attribute__((noinline)) nrg_status make_shift(nrg_relative_shift_job *j
 static nrg_status shift(const nrg_relative_shift_args *args, int backward, int ith, int nth)
 {
     nrg_relative_shift_job job;
-    nrg_dtype dtype;
-    const nrg_status status = make_shift(&job, &dtype, args, backward, ith, nth);
+    const nrg_status status = make_shift(&job, args, backward, ith, nth);
     if (status == NRG_OK && job.begin < job.end)
-        NRG_ACTIVE_KERNEL(relative_shift, dtype)(&job);
+        NRG_ACTIVE_KERNEL(relative_shift, args->dtype)(&job);
     return status;
 }
 
 nrg_status nrg_relative_shift_forward(const nrg_relative_shift_args *args, int ith, int nth) { return shift(args, 0, ith, nth); }
 
-nrg_status nrg_relative_shift_forward_check(const nrg_relative_shift_args *args)
-{
-    nrg_relative_shift_job job;
-    nrg_dtype dtype;
-    return nrg_asked(make_shift(&job, &dtype, args, 0, 0, 1));
-}
+nrg_status nrg_relative_shift_forward_check(const nrg_relative_shift_args *args) { return NRG_ASK(relative_shift_forward, args); }
 
 #ifndef NRG_NO_BACKWARD
 nrg_status nrg_relative_shift_backward(const nrg_relative_shift_args *args, int ith, int nth) { return shift(args, 1, ith, nth); }
 
 nrg_status nrg_relative_shift_backward_check(const nrg_relative_shift_args *args)
 {
-    nrg_relative_shift_job job;
-    nrg_dtype dtype;
-    return nrg_asked(make_shift(&job, &dtype, args, 1, 0, 1));
+    return NRG_ASK(relative_shift_backward, args);
 }
 #endif
 
@@ -83,8 +74,7 @@ static int heads_together(const void *tensor, const nrg_head_strides *s, const n
     return !tensor || a->heads == 1 || s->head == a->dim * (a->dtype == NRG_F32 ? 4 : 2);
 }
 
-static __attribute__((noinline)) nrg_status make_pair(nrg_head_bias_job *job, nrg_dtype *dtype, const nrg_head_bias_args *args,
-                                                      int ith, int nth)
+static __attribute__((noinline)) nrg_status make_pair(nrg_head_bias_job *job, const nrg_head_bias_args *args, int ith, int nth)
 {
     nrg_checked c;
     const nrg_status status = nrg_check(&c, &nrg_call_head_bias_forward, (const void *const[]){args}, ith, nth);
@@ -92,7 +82,6 @@ static __attribute__((noinline)) nrg_status make_pair(nrg_head_bias_job *job, nr
         return status;
     const nrg_head_bias_args *a = c.part[NRG_HEAD_BIAS_ARGS];
     const int in_place = a->o_u == a->q || a->o_v == a->q;
-    *dtype = a->dtype;
     *job = (nrg_head_bias_job){
         .q = a->q,
         .u = a->u,
@@ -127,23 +116,17 @@ static __attribute__((noinline)) nrg_status make_pair(nrg_head_bias_job *job, nr
 nrg_status nrg_head_bias_forward(const nrg_head_bias_args *args, int ith, int nth)
 {
     nrg_head_bias_job job;
-    nrg_dtype dtype;
-    const nrg_status status = make_pair(&job, &dtype, args, ith, nth);
+    const nrg_status status = make_pair(&job, args, ith, nth);
     if (status == NRG_OK && job.begin < job.end)
-        NRG_ACTIVE_KERNEL(head_bias_pair, dtype)(&job);
+        NRG_ACTIVE_KERNEL(head_bias_pair, args->dtype)(&job);
     return status;
 }
 
-nrg_status nrg_head_bias_forward_check(const nrg_head_bias_args *args)
-{
-    nrg_head_bias_job job;
-    nrg_dtype dtype;
-    return nrg_asked(make_pair(&job, &dtype, args, 0, 1));
-}
+nrg_status nrg_head_bias_forward_check(const nrg_head_bias_args *args) { return NRG_ASK(head_bias_forward, args); }
 
 #ifndef NRG_NO_BACKWARD
-static __attribute__((noinline)) nrg_status make_pair_backward(nrg_head_bias_backward_job *job, nrg_dtype *dtype,
-                                                               const nrg_head_bias_args *args, int ith, int nth)
+static __attribute__((noinline)) nrg_status make_pair_backward(nrg_head_bias_backward_job *job, const nrg_head_bias_args *args,
+                                                               int ith, int nth)
 {
     nrg_checked c;
     const nrg_status status = nrg_check(&c, &nrg_call_head_bias_backward, (const void *const[]){args}, ith, nth);
@@ -151,7 +134,6 @@ static __attribute__((noinline)) nrg_status make_pair_backward(nrg_head_bias_bac
         return status;
     const nrg_head_bias_args *a = c.part[NRG_HEAD_BIAS_ARGS];
     const int any = a->batch && a->heads && a->rows, in_place = a->dq == a->d_o_u || a->dq == a->d_o_v;
-    *dtype = a->dtype;
     *job = (nrg_head_bias_backward_job){
         .d_o_u = a->d_o_u,
         .d_o_v = a->d_o_v,
@@ -187,17 +169,11 @@ static __attribute__((noinline)) nrg_status make_pair_backward(nrg_head_bias_bac
 nrg_status nrg_head_bias_backward(const nrg_head_bias_args *args, int ith, int nth)
 {
     nrg_head_bias_backward_job job;
-    nrg_dtype dtype;
-    const nrg_status status = make_pair_backward(&job, &dtype, args, ith, nth);
+    const nrg_status status = make_pair_backward(&job, args, ith, nth);
     if (status == NRG_OK && job.begin < job.end)
-        NRG_ACTIVE_KERNEL(head_bias_pair_backward, dtype)(&job);
+        NRG_ACTIVE_KERNEL(head_bias_pair_backward, args->dtype)(&job);
     return status;
 }
 
-nrg_status nrg_head_bias_backward_check(const nrg_head_bias_args *args)
-{
-    nrg_head_bias_backward_job job;
-    nrg_dtype dtype;
-    return nrg_asked(make_pair_backward(&job, &dtype, args, 0, 1));
-}
+nrg_status nrg_head_bias_backward_check(const nrg_head_bias_args *args) { return NRG_ASK(head_bias_backward, args); }
 #endif

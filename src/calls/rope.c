@@ -66,8 +66,7 @@ nrg_status nrg_rope_table(const nrg_rope_spec *spec, const nrg_rope_table_args *
 
 nrg_status nrg_rope_table_check(const nrg_rope_spec *spec, const nrg_rope_table_args *args)
 {
-    nrg_position_table_job job;
-    return nrg_asked(make_table_job(&job, spec, args, 0, 1));
+    return NRG_ASK(rope_table, spec, args);
 }
 
 /* A tensor of a plain call and its output, with their strides: of heads, then of tokens. */

@@ -162,13 +162,7 @@ nrg_status nrg_rope_positions_backward_check(const nrg_rope_spec *spec, const nr
 
 nrg_status nrg_rope_positions_workspace(const nrg_rope_spec *spec, const nrg_rope_positions_args *args, int nth, size_t *bytes)
 {
-    nrg_checked c;
-    if (!bytes)
-        return NRG_ERR_NULL;
     const nrg_rope_shares shares = {nth, 0};
-    const nrg_status status =
-        nrg_check_options(&c, &nrg_call_rope_positions_workspace, (const void *const[]){spec, args, &shares});
-    if (status == NRG_OK)
-        *bytes = c.sizes.n[NRG_ROPE_POSITIONS_WORKSPACE_N_SPACE] * sizeof(double);
-    return status;
+    return nrg_ask_bytes(bytes, &nrg_call_rope_positions_workspace, (const void *const[]){spec, args, &shares},
+                         NRG_ROPE_POSITIONS_WORKSPACE_N_SPACE, sizeof(double));
 }

@@ -42,15 +42,13 @@ static inline void fill_job(nrg_score_bias_job *job, const nrg_score_bias_args *
 }
 
 /* In a frame of its own: what checking takes shall not lie below the kernel. */
-static __attribute__((noinline)) nrg_status check_job(nrg_score_bias_job *job, nrg_dtype *dtype, const nrg_score_bias_args *args,
-                                                      int ith, int nth)
+static __attribute__((noinline)) nrg_status check_job(nrg_score_bias_job *job, const nrg_score_bias_args *args, int ith, int nth)
 {
     nrg_checked c;
     const nrg_status status = nrg_check(&c, &nrg_call_score_bias_forward, (const void *const[]){args}, ith, nth);
     if (status != NRG_OK)
         return status;
     const nrg_score_bias_args *a = c.part[NRG_SCORE_BIAS_ARGS];
-    *dtype = a->dtype;
     fill_job(job, a, &c.laid, ith, nth);
     return NRG_OK;
 }
@@ -58,25 +56,18 @@ static __attribute__((noinline)) nrg_status check_job(nrg_score_bias_job *job, n
 nrg_status nrg_score_bias_forward(const nrg_score_bias_args *args, int ith, int nth)
 {
     nrg_score_bias_job job;
-    nrg_dtype dtype;
     nrg_laid laid;
     nrg_status status = NRG_OK;
     if (score_bias_forward_precheck(args, ith, nth, &laid)) {
-        dtype = args->dtype;
         fill_job(&job, args, &laid, ith, nth);
     } else
-        status = check_job(&job, &dtype, args, ith, nth);
+        status = check_job(&job, args, ith, nth);
     if (status == NRG_OK && job.begin < job.end)
-        NRG_ACTIVE_KERNEL(score_bias, dtype)(&job);
+        NRG_ACTIVE_KERNEL(score_bias, args->dtype)(&job);
     return status;
 }
 
-nrg_status nrg_score_bias_forward_check(const nrg_score_bias_args *args)
-{
-    nrg_score_bias_job job;
-    nrg_dtype dtype;
-    return nrg_asked(check_job(&job, &dtype, args, 0, 1));
-}
+nrg_status nrg_score_bias_forward_check(const nrg_score_bias_args *args) { return NRG_ASK(score_bias_forward, args); }
 
 #ifndef NRG_NO_BACKWARD
 /* ---- backward ---- */
@@ -116,7 +107,7 @@ static size_t share_of_diagonals(const score_shape *s, int ith, int nth)
     return head * s->diagonals + low / LINE_OF_DOUBLES * LINE_OF_DOUBLES;
 }
 
-static __attribute__((noinline)) nrg_status make_backward_job(nrg_score_bias_backward_job *job, nrg_dtype *dtype,
+static __attribute__((noinline)) nrg_status make_backward_job(nrg_score_bias_backward_job *job,
                                                               const nrg_score_bias_backward_args *args, int ith, int nth)
 {
     nrg_checked c;
@@ -127,7 +118,6 @@ static __attribute__((noinline)) nrg_status make_backward_job(nrg_score_bias_bac
     const score_shape shape = {a->heads, a->queries, a->keys, nrg_diagonals(a->queries, a->keys)};
     const size_t diagonals = a->heads * shape.diagonals; /* fits, since d_diagonals has so many numbers */
     const int has_elements = a->batch && diagonals;
-    *dtype = a->dtype;
     *job = (nrg_score_bias_backward_job){
         .d_o = a->d_o,
         .d_diagonals = (char *)a->d_diagonals,
@@ -146,17 +136,11 @@ static __attribute__((noinline)) nrg_status make_backward_job(nrg_score_bias_bac
 nrg_status nrg_score_bias_backward(const nrg_score_bias_backward_args *args, int ith, int nth)
 {
     nrg_score_bias_backward_job job;
-    nrg_dtype dtype;
-    const nrg_status status = make_backward_job(&job, &dtype, args, ith, nth);
+    const nrg_status status = make_backward_job(&job, args, ith, nth);
     if (status == NRG_OK && job.begin != job.end)
-        NRG_ACTIVE_KERNEL(score_bias_backward, dtype)(&job);
+        NRG_ACTIVE_KERNEL(score_bias_backward, args->dtype)(&job);
     return status;
 }
 
-nrg_status nrg_score_bias_backward_check(const nrg_score_bias_backward_args *args)
-{
-    nrg_score_bias_backward_job job;
-    nrg_dtype dtype;
-    return nrg_asked(make_backward_job(&job, &dtype, args, 0, 1));
-}
+nrg_status nrg_score_bias_backward_check(const nrg_score_bias_backward_args *args) { return NRG_ASK(score_bias_backward, args); }
 #endif

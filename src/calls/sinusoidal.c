@@ -51,16 +51,14 @@ static void fill_job(nrg_position_table_job *job, const nrg_sinusoidal_spec *s, 
 #include "../operands/precheck.h"
 
 /* All other calls. In a frame of its own: what checking takes shall not lie below the kernel. */
-static __attribute__((noinline)) nrg_status make_job(nrg_position_table_job *job, nrg_dtype *dtype,
-                                                     const nrg_sinusoidal_spec *spec, const nrg_sinusoidal_args *args, int ith,
-                                                     int nth)
+static __attribute__((noinline)) nrg_status make_job(nrg_position_table_job *job, const nrg_sinusoidal_spec *spec,
+                                                     const nrg_sinusoidal_args *args, int ith, int nth)
 {
     nrg_checked c;
     const nrg_status status = nrg_check(&c, &nrg_call_sinusoidal_table, (const void *const[]){spec, args}, ith, nth);
     if (status != NRG_OK)
         return status;
     const nrg_sinusoidal_args *a = c.part[NRG_SINUSOIDAL_ARGS];
-    *dtype = a->dtype;
     fill_job(job, c.part[NRG_SINUSOIDAL_SPEC], a, c.laid.stride[NRG_SINUSOIDAL_TABLE_TABLE][0], ith, nth);
     return NRG_OK;
 }
@@ -68,25 +66,21 @@ static __attribute__((noinline)) nrg_status make_job(nrg_position_table_job *job
 nrg_status nrg_sinusoidal_table(const nrg_sinusoidal_spec *spec, const nrg_sinusoidal_args *args, int ith, int nth)
 {
     nrg_position_table_job job;
-    nrg_dtype dtype;
     nrg_laid laid;
     if (sinusoidal_table_precheck(spec, args, ith, nth, &laid)) {
-        dtype = args->dtype;
         fill_job(&job, spec, args, laid.stride[NRG_SINUSOIDAL_TABLE_TABLE][0], ith, nth);
     } else {
-        const nrg_status status = make_job(&job, &dtype, spec, args, ith, nth);
+        const nrg_status status = make_job(&job, spec, args, ith, nth);
         if (status != NRG_OK)
             return status;
     }
     if (job.begin >= job.end)
         return NRG_OK;
-    NRG_ACTIVE_KERNEL(position_table, dtype)(&job);
+    NRG_ACTIVE_KERNEL(position_table, args->dtype)(&job);
     return NRG_OK;
 }
 
 nrg_status nrg_sinusoidal_table_check(const nrg_sinusoidal_spec *spec, const nrg_sinusoidal_args *args)
 {
-    nrg_position_table_job job;
-    nrg_dtype dtype;
-    return nrg_asked(make_job(&job, &dtype, spec, args, 0, 1));
+    return NRG_ASK(sinusoidal_table, spec, args);
 }

@@ -69,8 +69,4 @@ nrg_status nrg_softmax_merge(const nrg_softmax_merge_args *args, int ith, int nt
     return NRG_OK;
 }
 
-nrg_status nrg_softmax_merge_check(const nrg_softmax_merge_args *args)
-{
-    nrg_checked c;
-    return nrg_asked(nrg_check(&c, &nrg_call_softmax_merge, (const void *const[]){args}, 0, 1));
-}
+nrg_status nrg_softmax_merge_check(const nrg_softmax_merge_args *args) { return NRG_ASK(softmax_merge, args); }

@@ -376,3 +376,20 @@ nrg_status nrg_check(nrg_checked *c, const nrg_call *call, const void *const *pa
     status = check_overlaps(c, call, extents, count, outputs);
     return status != NRG_OK ? status : places;
 }
+
+nrg_status nrg_ask(const nrg_call *call, const void *const *part)
+{
+    nrg_checked c;
+    return nrg_asked(nrg_check(&c, call, part, 0, 1));
+}
+
+nrg_status nrg_ask_bytes(size_t *bytes, const nrg_call *call, const void *const *part, unsigned space, size_t unit)
+{
+    nrg_checked c;
+    if (!bytes)
+        return NRG_ERR_NULL;
+    const nrg_status status = nrg_check_options(&c, call, part);
+    if (status == NRG_OK)
+        *bytes = c.sizes.n[space] * unit;
+    return status;
+}

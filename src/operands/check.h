@@ -35,7 +35,14 @@ nrg_status nrg_check(nrg_checked *c, const nrg_call *call, const void *const *pa
 /* The status of a _check for that of nrg_check and of all that comes after it: operands may be unallocated. */
 static inline nrg_status nrg_asked(nrg_status status) { return status == NRG_ERR_UNALLOCATED ? NRG_OK : status; }
 
-/* Only parts, struct sizes, ranges and options: what a question about a call's workspace needs. */
+/* The _check of a call that nrg_check alone decides about: NRG_ASK(name of its description, parts ...). */
+nrg_status nrg_ask(const nrg_call *call, const void *const *part);
+#define NRG_ASK(name, ...) nrg_ask(&nrg_call_##name, (const void *const[]){__VA_ARGS__})
+
+/* Only parts, struct sizes, ranges and options. */
 nrg_status nrg_check_options(nrg_checked *c, const nrg_call *call, const void *const *part);
+
+/* What a question about a call's workspace needs: those, and number `space` of the description in units of so many bytes. */
+nrg_status nrg_ask_bytes(size_t *bytes, const nrg_call *call, const void *const *part, unsigned space, size_t unit);
 
 #endif
