@@ -51,8 +51,8 @@ NRG_INLINE void fill_job(nrg_norm_job *job, const norm_call *c, int ith, int nth
     job->r_stride = c->r_stride;
     job->dim = groups == 1 ? dim : dim / groups;
     job->groups = groups;
-    job->row_begin = nth == 1 ? 0 : nrg_share(rows, ith, nth);
-    job->row_end = nth == 1 ? rows : nrg_share(rows, ith + 1, nth);
+    job->row_begin = nrg_share(rows, ith, nth);
+    job->row_end = nrg_share(rows, ith + 1, nth);
     job->y_f32 = c->y_dtype == NRG_F32;
     job->r_f32 = c->r_dtype == NRG_F32;
     job->w_f32 = c->w_dtype == NRG_F32;

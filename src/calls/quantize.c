@@ -20,54 +20,57 @@ enum { X, Q, SCALES }; /* tensors of the planes, whose lowest level are groups o
 #define NRG_NAME dequantize
 #include "../operands/precheck.h"
 
-/* What both calls have, and where their operands lie. */
-typedef struct packed_rows {
-    size_t rows, rows2, rows3;
-    const size_t *x, *q, *scales; /* strides */
-} packed_rows;
-
-/* Groups of rows in planes; of one plane nothing has to be said but that. */
-static inline void fill(nrg_quantize_job *job, nrg_planes *p, const packed_rows *o, int has_scales, int ith, int nth)
+/* What both calls have, and where their operands lie. Groups of rows in planes; of one plane nothing has to be said but that.
+ * Jobs are filled field by field: a literal clears all of them first, by a string instruction. */
+NRG_INLINE void fill(nrg_quantize_job *job, nrg_planes *p, size_t rows, size_t rows2, size_t rows3, const size_t *x,
+                     const size_t *q, const size_t *scales, int ith, int nth)
 {
-    const size_t together = nrg_format_rows(job->format), groups = o->rows / together, n = groups * o->rows2 * o->rows3;
-    job->x_stride = o->x[0];
-    job->q_stride = o->q[0];
-    job->scales_stride = o->scales[0];
+    const size_t together = nrg_format_rows(job->format), groups = rows / together, n = groups * rows2 * rows3;
+    job->x_stride = x[0];
+    job->q_stride = q[0];
+    job->scales_stride = scales[0];
     job->begin = nrg_share(n, ith, nth);
     job->end = nrg_share(n, ith + 1, nth);
     p->count[1] = 1;
-    if ((o->rows2 | o->rows3) <= 1)
+    if ((rows2 | rows3) <= 1)
         return;
-    planes_begin(p, groups, o->rows2, o->rows3, 1);
-    planes_add(p, X, job, together * o->x[0], o->x + 1);
-    planes_add(p, Q, job, o->q[0], o->q + 1);
-    planes_add(p, SCALES, has_scales ? job : NULL, together * o->scales[0], o->scales + 1);
+    planes_begin(p, groups, rows2, rows3, 1);
+    planes_add(p, X, job, together * x[0], x + 1);
+    planes_add(p, Q, job, q[0], q + 1);
+    planes_add(p, SCALES, job->scales || job->scales_in ? job : NULL, together * scales[0], scales + 1);
     planes_fold(p, 1);
 }
 
-static inline void fill_quantize(nrg_quantize_job *job, nrg_planes *p, const nrg_quantize_args *a, const nrg_laid *l, int ith,
-                                 int nth)
+NRG_INLINE void fill_quantize(nrg_quantize_job *job, nrg_planes *p, const nrg_quantize_args *a, const nrg_laid *l, int ith,
+                              int nth)
 {
-    const packed_rows o = {
-        a->rows, a->rows2, a->rows3, l->stride[NRG_QUANTIZE_X], l->stride[NRG_QUANTIZE_PACKED], l->stride[NRG_QUANTIZE_SCALES]};
-    *job = (nrg_quantize_job){
-        .x = a->x, .q = a->packed, .scales = (char *)a->scales, .dim = a->dim, .format = a->format, .rounding = a->rounding};
+    job->x = a->x;
+    job->q = a->packed;
+    job->scales = (char *)a->scales;
+    job->q_in = job->scales_in = NULL;
+    job->o = NULL;
+    job->dim = a->dim;
+    job->format = a->format;
+    job->rounding = a->rounding;
     job->far = nrg_is_far(l->bytes);
-    fill(job, p, &o, a->scales != NULL, ith, nth);
+    fill(job, p, a->rows, a->rows2, a->rows3, l->stride[NRG_QUANTIZE_X], l->stride[NRG_QUANTIZE_PACKED],
+         l->stride[NRG_QUANTIZE_SCALES], ith, nth);
 }
 
-static inline void fill_dequantize(nrg_quantize_job *job, nrg_planes *p, const nrg_dequantize_args *a, const nrg_laid *l, int ith,
-                                   int nth)
+NRG_INLINE void fill_dequantize(nrg_quantize_job *job, nrg_planes *p, const nrg_dequantize_args *a, const nrg_laid *l, int ith,
+                                int nth)
 {
-    const packed_rows o = {a->rows,
-                           a->rows2,
-                           a->rows3,
-                           l->stride[NRG_DEQUANTIZE_O],
-                           l->stride[NRG_DEQUANTIZE_PACKED],
-                           l->stride[NRG_DEQUANTIZE_SCALES]};
-    *job = (nrg_quantize_job){
-        .q_in = a->packed, .scales_in = (const char *)a->scales, .o = a->o, .dim = a->dim, .format = a->format};
-    fill(job, p, &o, a->scales != NULL, ith, nth);
+    job->x = NULL;
+    job->q = job->scales = NULL;
+    job->q_in = a->packed;
+    job->scales_in = (const char *)a->scales;
+    job->o = a->o;
+    job->dim = a->dim;
+    job->format = a->format;
+    job->rounding = NRG_QUANT_ROUND_TO_EVEN;
+    job->far = 0;
+    fill(job, p, a->rows, a->rows2, a->rows3, l->stride[NRG_DEQUANTIZE_O], l->stride[NRG_DEQUANTIZE_PACKED],
+         l->stride[NRG_DEQUANTIZE_SCALES], ith, nth);
 }
 
 /* Calls that no precheck accepts. In frames of their own: what checking takes shall not lie below the kernel. */

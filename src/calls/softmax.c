@@ -33,32 +33,37 @@ static nrg_softmax_sight sight_of(int causal, size_t window, int64_t first)
 #define NRG_NAME softmax_forward
 #include "../operands/precheck.h"
 
-static void fill_job(nrg_softmax_job *job, const nrg_softmax_args *a, const nrg_laid *l, int ith, int nth)
+/* Field by field: a literal clears all of it first, by a string instruction. */
+static inline void fill_job(nrg_softmax_job *job, const nrg_softmax_args *a, const nrg_laid *l, int ith, int nth)
 {
     const size_t rows = a->keys ? a->batch * a->heads * a->queries : 0;
-    *job = (nrg_softmax_job){
-        .x = a->x,
-        .mask = a->mask,
-        .diagonals = (const char *)a->diagonals,
-        .slopes = a->slopes,
-        .sinks = a->sinks,
-        .o = a->o,
-        .x_stride = strides_of(l->stride[NRG_SOFTMAX_X]),
-        .mask_stride = strides_of(l->stride[NRG_SOFTMAX_MASK]),
-        .o_stride = strides_of(l->stride[NRG_SOFTMAX_O]),
-        .diagonals_stride = l->stride[NRG_SOFTMAX_DIAGONALS][0],
-        .heads = a->heads,
-        .queries = a->queries,
-        .keys = a->keys,
-        .begin = nrg_share(rows, ith, nth),
-        .end = nrg_share(rows, ith + 1, nth),
-        .sight = sight_of(a->causal, a->window, a->first_position),
-        .scale = a->cap < FLT_MAX ? a->scale / a->cap : a->scale,
-        .cap = a->cap < FLT_MAX ? a->cap : 0,
-        .mask_dtype = nrg_own_dtype(a->mask_dtype, a->dtype),
-        .log = a->log != 0,
-        .stream = nrg_wants_stream(a->store, l->bytes),
-    };
+    job->x = a->x;
+    job->mask = a->mask;
+    job->diagonals = (const char *)a->diagonals;
+    job->slopes = a->slopes;
+    job->sinks = a->sinks;
+    job->o = a->o;
+    job->m_in = NULL;
+    job->s_in = NULL;
+    job->m = job->factor = NULL;
+    job->s = NULL;
+    job->given = NULL;
+    job->without = 0;
+    job->x_stride = strides_of(l->stride[NRG_SOFTMAX_X]);
+    job->mask_stride = strides_of(l->stride[NRG_SOFTMAX_MASK]);
+    job->o_stride = strides_of(l->stride[NRG_SOFTMAX_O]);
+    job->diagonals_stride = l->stride[NRG_SOFTMAX_DIAGONALS][0];
+    job->heads = a->heads;
+    job->queries = a->queries;
+    job->keys = a->keys;
+    job->begin = nrg_share(rows, ith, nth);
+    job->end = nrg_share(rows, ith + 1, nth);
+    job->sight = sight_of(a->causal, a->window, a->first_position);
+    job->scale = a->cap < FLT_MAX ? a->scale / a->cap : a->scale;
+    job->cap = a->cap < FLT_MAX ? a->cap : 0;
+    job->mask_dtype = nrg_own_dtype(a->mask_dtype, a->dtype);
+    job->log = a->log != 0;
+    job->stream = nrg_wants_stream(a->store, l->bytes);
 }
 
 /* In frames of their own: what checking takes shall not lie below the kernel. */

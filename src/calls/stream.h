@@ -9,12 +9,9 @@
 /* What an L1 holds of a call, x86's being 32 to 48 KB. */
 enum { NRG_NEAR_BYTES = 48 << 10 };
 
-/* Whether operands come from beyond a core's own caches: the call's bytes against its L2. */
-static inline int nrg_is_far(size_t bytes)
-{
-    const size_t l2 = nrg_l2_bytes();
-    return bytes > l2 + l2 / 2;
-}
+/* Whether operands come from beyond a core's own caches: the call's bytes against its L2, which is 64 KB or more. Its size is a
+ * call, which short rows do without. */
+static inline int nrg_is_far(size_t bytes) { return bytes > NRG_NEAR_BYTES && bytes > nrg_l2_bytes() / 2 * 3; }
 
 /* Non-temporal stores pay when the tensor does not come from cache and will not be found there again. Measured
  * (docs/speed/rows.md): the call's bytes against the L2 of one core, since a shared L3 tells nothing about the share one gets of

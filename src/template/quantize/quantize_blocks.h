@@ -9,7 +9,7 @@
 #include "quantize_place.h"
 
 /* Blocks whose scales are computed at once: two divisions take as long for a vector of them as for one. */
-enum { SCALES = 16 };
+enum { SCALES = 16, FEW_BLOCKS = 4 };
 
 NRG_INLINE size_t least_of(size_t a, size_t b) { return a < b ? a : b; }
 
@@ -163,12 +163,48 @@ NRG_INLINE int all_have_inverses(const scale_batch *s, size_t count)
     return all;
 }
 
+/* A block of 32 elements of rows that lie alone, in registers. A batch of two blocks goes through memory: a call of 1x64 takes
+ * 1.17 times as long (EPYC, AVX-512). */
+NRG_INLINE void write_block_of_32(const quant_place *p, const char *x, size_t i, size_t number, nrg_dtype D)
+{
+    char *to = p->q + number * p->bytes;
+    vf v[V_BYTES], m = v_zero(), d, inverse;
+    float one[VN];
+    uint16_t half[VN];
+    load_step(v, V_BYTES, x, i, VN, D);
+    NRG_UNROLL
+    for (int k = 0; k < V_BYTES; k++)
+        m = v_max_abs(m, v[k]);
+    scales_of(v_set1(v_fold_max(m)), &d, &inverse);
+    v_st_f32(one, inverse);
+    NRG_UNROLL
+    for (int k = 0; k < V_BYTES; k++)
+        v[k] = NRG_RARELY(one[0] == 0) ? v_zero() : v_mul(v[k], inverse);
+    v_st_f32(one, d);
+    if (p->scales)
+        p->scales[number] = one[0];
+    else {
+        v_st_half(half, v_to_f16(d));
+        memcpy(to, half, sizeof half[0]);
+    }
+    if (p->away)
+        NRG_UNROLL
+    for (int k = 0; k < V_BYTES; k++)
+        v[k] = ties_away(v[k]);
+    v_st_bytes((int8_t *)to + p->scale, v);
+}
+
 /* Of q8_0, and of int8 by groups: elements `first` to first + n of a row, the first of which is x's. known: NULL, or the largest
  * magnitudes of its blocks. */
 NRG_INLINE void quantize_blocks_of(const quant_place *p, const char *x, size_t first, size_t n, const float *known, nrg_dtype D)
 {
     const size_t block = p->block;
     scale_batch s;
+    if (n <= FEW_BLOCKS * 32 && block == 32 && n % 32 == 0 && p->rows == 1 && !known) {
+        for (size_t i = 0; i < n; i += 32)
+            write_block_of_32(p, x, i, (first + i) / 32, D);
+        return;
+    }
     memset(s.amax, 0, sizeof s.amax);
     for (size_t i = 0, some; i < n; i += some) {
         some = least_of(n - i, SCALES * block);
