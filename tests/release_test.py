@@ -107,7 +107,7 @@ once = contents(WORK / "once")
 twice = contents(WORK / "twice")
 differ = [file for file in once if once[file] != twice.get(file)]
 good(once.keys() == twice.keys() and not differ, f"the same commit gives other bytes: {differ}")
-wheels = [file for file in once if re.fullmatch(re.escape(NAME) + r"-py3-none-\w+\.whl", file)]
+wheels = [file for file in once if re.fullmatch(re.escape(NAME) + r"-(py3-none|cp311-abi3)-\w+\.whl", file)]
 good(len(wheels) == 1 and set(once) - set(wheels) == {f"{NAME}-source.tar.gz", f"{NAME}.tar.gz", f"{NAME}-amalgamation.tar.gz",
                                                       f"{NAME}-hashes.txt", f"{NAME}-notes.md"}, f"the files are {set(once)}")
 tracked = {f"{NAME}/{name}" for name in git("ls-files").split("\n") if name}
