@@ -1,5 +1,5 @@
-"""Builds the wheel (PEP 517 and 660): compiles the library, reads its headers (headers.py), zips the package. It needs a C compiler and
-Python's standard library.
+"""Builds the wheel (PEP 517 and 660): compiles the library and replay.c, reads the headers (headers.py), zips the package. It needs a C
+compiler, Python's standard library and Python's headers. replay.c uses the stable ABI, so one wheel serves all versions from 3.11 on.
 
 The sources are in the tree around this folder; an sdist has them in the folder `tree`. src/sources.txt lists them. The flags are those
 of docs/howto/vendor-sources.md.
@@ -7,7 +7,7 @@ of docs/howto/vendor-sources.md.
 Environment variables:
 
     CC              the compiler, with arguments: cc, "ccache gcc"
-    NRG_LIBRARY     a built libnrg.so of the same headers. The build copies it and compiles nothing
+    NRG_LIBRARY     a built libnrg.so of the same headers. The build copies it and compiles only replay.c
     NRG_PATHS       the paths to build in addition to scalar, of avx2,avx512,neon,generic. Default: all of the architecture
     NRG_FAMILIES    the families to build, of norm,activation,… (nrg/base.h). Default: all
     NRG_JOBS        the number of compilers that run at a time. Default: the number of CPUs
@@ -38,8 +38,10 @@ TREE = HERE / "tree" if (HERE / "tree").exists() else HERE.parent
 FLAGS = ["-std=c11", "-O2", "-fPIC", "-ffp-contract=off", "-fno-math-errno", "-fvisibility=hidden", "-ffunction-sections",
          "-fdata-sections", "-fno-asynchronous-unwind-tables"]
 VECTORS = ["-falign-functions=32", "-falign-loops=32"]
+COMPILER = shlex.split(os.environ.get("CC", "cc"))
+# Where this is false, the package has no replay.c: each call of nrg runs as Python.
+REPLAYS = platform.python_implementation() == "CPython" and platform.system() != "Windows" and not sysconfig.get_config_var("Py_GIL_DISABLED")
 ARCHITECTURE = {"amd64": "x86_64", "arm64": "aarch64"}.get(platform.machine().lower(), platform.machine().lower())
-
 
 
 def version():
@@ -89,20 +91,27 @@ def compile_library(library):
     if platform.system() == "Windows":
         raise SystemExit("nrg compiles no library for Python on Windows: NRG_LIBRARY takes a DLL that meson or CMake has built")
     files, left_out = sources()
-    compiler = shlex.split(os.environ.get("CC", "cc"))
     with tempfile.TemporaryDirectory() as scratch:
         objects = [os.path.join(scratch, f"{i}.o") for i in range(len(files))]
 
         def compile_one(i):
             source, flags = files[i]
             # named from the tree: a compiler's cache knows the command again in another copy of it
-            run([*compiler, *FLAGS, *left_out, *flags, "-c", "src/" + source, "-o", objects[i]])
+            run([*COMPILER, *FLAGS, *left_out, *flags, "-c", "src/" + source, "-o", objects[i]])
 
-        print(f"compiling {len(files)} files with {' '.join(compiler)}", flush=True)
+        print(f"compiling {len(files)} files with {' '.join(COMPILER)}", flush=True)
         with concurrent.futures.ThreadPoolExecutor(int(os.environ.get("NRG_JOBS", os.cpu_count() or 1))) as pool:
             list(pool.map(compile_one, range(len(files))))
         section = [] if platform.system() == "Darwin" else ["-Wl,--gc-sections"]
-        run([*compiler, "-shared", *section, "-o", str(library), *objects, "-lm"])
+        run([*COMPILER, "-shared", *section, "-o", str(library), *objects, "-lm"])
+
+
+def compile_replay(module):
+    include = sysconfig.get_path("include")
+    if not pathlib.Path(include, "Python.h").is_file():
+        raise SystemExit(f"nrg needs Python's headers: {include}/Python.h is not there (the package python3-dev on Debian and Ubuntu)")
+    symbols = ["-undefined", "dynamic_lookup"] if platform.system() == "Darwin" else []
+    run([*COMPILER, "-std=c11", "-O2", "-fPIC", "-Wall", "-shared", *symbols, "-I", include, str(HERE / "replay.c"), "-o", str(module)])
 
 
 def run(command):
@@ -115,9 +124,11 @@ def run(command):
 
 
 def build_package(package):
-    """_abi.py and the library, into the folder of the package."""
+    """_abi.py, _replay and the library, into the folder of the package."""
     package.mkdir(parents=True, exist_ok=True)
     (package / "_abi.py").write_text(headers.Headers(TREE / "include").module(), encoding="utf-8")
+    if REPLAYS:
+        compile_replay(package / "_replay.abi3.so")
     library = package / {"Darwin": "libnrg.dylib", "Windows": "nrg.dll"}.get(platform.system(), "libnrg.so")
     if os.environ.get("NRG_LIBRARY"):
         if not pathlib.Path(os.environ["NRG_LIBRARY"]).is_file():
@@ -137,12 +148,12 @@ def package_files():
 def metadata():
     return "\n".join(["Metadata-Version: 2.1", "Name: nrg", f"Version: {version()}",
                       "Summary: Fast, reproducible neural-network layers for CPUs, over NumPy arrays", "License: MIT",
-                      "Requires-Python: >=3.9", "Requires-Dist: numpy>=1.22", "Provides-Extra: bf16",
+                      "Requires-Python: >=3.11", "Requires-Dist: numpy>=1.22", "Provides-Extra: bf16",
                       'Requires-Dist: ml_dtypes; extra == "bf16"', "Description-Content-Type: text/markdown", "",
                       (HERE / "README.md").read_text(encoding="utf-8")])
 
 
-TAG = "py3-none-" + re.sub(r"[-.]", "_", sysconfig.get_platform())
+TAG = ("cp311-abi3-" if REPLAYS else "py3-none-") + re.sub(r"[-.]", "_", sysconfig.get_platform())
 
 
 def dist_info():
@@ -214,7 +225,7 @@ def build_sdist(sdist_directory, config_settings=None):
 
     with gzip.GzipFile(os.path.join(sdist_directory, name), "wb", mtime=file_time()) as packed, \
             tarfile.open(fileobj=packed, mode="w", format=tarfile.PAX_FORMAT) as archive:
-        for path in sorted([*HERE.glob("*.py"), *package_files(), HERE / "pyproject.toml", HERE / "README.md"]):
+        for path in sorted([*HERE.glob("*.py"), HERE / "replay.c", *package_files(), HERE / "pyproject.toml", HERE / "README.md"]):
             archive.add(path, f"{root}/{path.relative_to(HERE)}", filter=normalized)
         for path in (TREE / "src", TREE / "include", TREE / "LICENSE"):
             archive.add(path, f"{root}/tree/{path.name}", filter=normalized)

@@ -7,7 +7,7 @@
 #   nrg-VERSION-source.tar.gz         the source tree
 #   nrg-VERSION-amalgamation.tar.gz   nrg.c, nrg.h, nrg/nrg.h (scripts/amalgamate.sh) and the licence
 #   nrg-VERSION.tar.gz                the Python sdist
-#   nrg-VERSION-py3-none-*.whl        the Python wheel, with the library compiled for this platform
+#   nrg-VERSION-cp311-abi3-*.whl      the Python wheel, with the library compiled for this platform
 #   nrg-VERSION-hashes.txt            the output of `nrg check --hash`, equal on every path
 #   nrg-VERSION-x86_64.abi.gz         the binary interface (scripts/abi.sh); the next release is compared with it
 #   nrg-VERSION-notes.md              the section of CHANGELOG.md
@@ -155,7 +155,7 @@ python_installs() {
     say "$1: installed; $(wc -l <"$work/$1-digests") ops ran"
 }
 title "sdist and wheel"
-python_installs wheel "$(echo "$dir/$name"-py3-none-*.whl)"
+python_installs wheel "$(echo "$dir/$name"-cp311-abi3-*.whl)"
 python_installs sdist "$dir/$name.tar.gz"
 diff "$work"/{wheel,sdist}-digests || die "sdist and wheel give different bits"
 

@@ -12,7 +12,7 @@ source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 # libc6-dev and its like are only recommended by the compilers, and recommended packages are not installed.
 demo_packages=(gcc g++ libc6-dev meson ninja-build pkg-config libbenchmark-dev libsleef-dev python3 python3-numpy)
 test_packages=("${demo_packages[@]}" binutils ccache check clang cmake gcovr libclang-rt-dev libopenmpi-dev openmpi-bin
-    python3-venv mypy groff-base fish zsh abigail-tools make valgrind)
+    python3-dev python3-venv mypy groff-base fish zsh abigail-tools make valgrind)
 # debootstrap only recommends the keys that it checks sid's signature with
 # shellcheck disable=SC2034 # by name
 sid_packages=(gcc libc6-dev meson ninja-build python3 python3-numpy debootstrap debian-archive-keyring)

@@ -13,7 +13,7 @@ source "$root/scripts/sid.sh"
 
 (($# == 1)) || die "usage: scripts/sid-python.sh LIBRARY"
 library=$(realpath "$1")
-sid_with gcc libc6-dev python3-numpy python3-ml-dtypes python3-torch libopenblas0-pthread
+sid_with gcc libc6-dev python3-dev python3-numpy python3-ml-dtypes python3-torch libopenblas0-pthread
 
 # PyTorch reads /proc for the CPU. The mount belongs to this command and ends with it.
 # shellcheck disable=SC2016 # for the shell that unshare starts

@@ -8,10 +8,12 @@ from typing import Any, Dict, Iterable, List, Mapping, Optional, Sequence, Tuple
 
 import numpy as np
 
-from ._library import CONSTANTS, Error, enum
+from ._library import CONSTANTS, Error, enum, new
 from ._types import Array, ArrayLike, DType, F32Array
 
-F32, F16, BF16 = (CONSTANTS[name] for name in ("NRG_F32", "NRG_F16", "NRG_BF16"))
+F32: int = CONSTANTS["NRG_F32"]
+F16: int = CONSTANTS["NRG_F16"]
+BF16: int = CONSTANTS["NRG_BF16"]
 NAMES = {"f32": F32, "float32": F32, "f16": F16, "float16": F16, "bf16": BF16, "bfloat16": BF16}
 LONG_NAMES = {F32: "float32", F16: "float16", BF16: "bfloat16"}
 COPY = "np.ascontiguousarray makes a copy"
@@ -205,7 +207,7 @@ def address(array: Any) -> Any:
 def output(out: Any, name: str, shape: Sequence[int], dtype: Any) -> Array:
     """Returns `out` if it can hold a result of this shape and dtype, or a new array for None."""
     if out is None:
-        return np.empty(shape, dtype)
+        return new(shape, dtype)
     if not isinstance(out, np.ndarray):
         raise TypeError(f"{name}: expected an ndarray, got {type(out).__name__}")
     if out.shape != tuple(shape) or out.dtype != dtype:
@@ -407,7 +409,7 @@ def row_stride(array: Array, name: str) -> int:
 
 def workspace(size: int) -> Any:
     """Returns bytes at an address that is a multiple of 8, or None for none."""
-    return np.empty(math.ceil(size / 8), np.uint64) if size else None
+    return new(math.ceil(size / 8), np.uint64) if size else None
 
 
 def options(kinds: Mapping[str, Tuple[str, str]], given: Mapping[str, Any]) -> Dict[str, int]:

@@ -4,18 +4,31 @@ from __future__ import annotations
 import concurrent.futures
 import contextlib
 import ctypes
+import functools
 import operator
 import os
 import pathlib
+import sys
 import threading
-from typing import Any, Callable, Iterator, List, Optional, Tuple, Type
+from typing import Any, Callable, Dict, Iterator, List, Optional, Tuple, Type, TypeVar
+
+import numpy as np
+
+from ._types import Array
 
 try:
     from . import _abi
 except ImportError:
     raise ImportError("nrg: expected an installed package, got the source tree: start Python in another folder, or pip install ./python") from None
 
+try:
+    from . import _replay  # type: ignore[attr-defined]
+except ImportError:  # PyPy, Windows: each call runs as Python
+    _replay = None
+
 CONSTANTS = _abi.CONSTANTS
+F = TypeVar("F", bound=Callable[..., Any])
+T = TypeVar("T")
 
 
 class Error(ValueError):
@@ -82,9 +95,9 @@ def _load() -> ctypes.CDLL:
 _library = _load()
 
 
-def function(name: str) -> Callable[..., Any]:
+def function(name: str) -> Any:
     try:
-        return getattr(_library, name)  # type: ignore[no-any-return]
+        return getattr(_library, name)
     except AttributeError:
         raise NotImplementedError(f"{name}: this build of the library excludes it (NRG_FAMILIES)") from None
 
@@ -200,7 +213,11 @@ def share(name: str, *arguments: Any, threads: int = 1) -> None:
     pointer, given = function(name), _pointers(arguments)
     if threads == 1:
         status = pointer(*given, 0, 1)
+        if _recording.steps is not None:
+            structs = [(type(argument), b"" if argument is None else bytes(argument)) for argument in arguments]
+            _recording.steps.append((ctypes.cast(pointer, ctypes.c_void_p).value, structs))
     else:
+        _recording.steps = None
         others: List[concurrent.futures.Future[Any]] = []
         try:
             with _pool_lock:
@@ -213,6 +230,110 @@ def share(name: str, *arguments: Any, threads: int = 1) -> None:
             status = other.result() or status
     if status:
         raise Error(name, status, _numbers(status, arguments))
+
+
+# ---- replays ----
+
+class _Recording(threading.local):
+    """The call that this thread records: [(address of a function, [(type, bytes) of each struct])], the new arrays, and the constant ones."""
+    steps: Optional[List[Tuple[Any, List[Any]]]] = None
+    made: List[Any] = []
+    kept: List[Any] = []
+
+
+_recording = _Recording()
+
+
+def new(shape: Any, dtype: Any) -> Array:
+    """Returns a new array, for a result or for work. A replay makes another one."""
+    made: Array = np.empty(shape, dtype)
+    if _recording.steps is not None:
+        _recording.made.append(made)
+    return made
+
+
+def keep(constant_array: Any) -> Any:
+    """Returns an array of an object's own, which replays of the recorded call read at its address."""
+    if _recording.steps is not None and constant_array is not None:
+        _recording.kept.append(constant_array)
+    return constant_array
+
+
+@functools.lru_cache(None)
+def _addresses(kind: Any) -> List[int]:
+    """Returns the offsets of all addresses in a struct."""
+    if kind is ctypes.c_void_p:
+        return [0]
+    if issubclass(kind, ctypes.Array):
+        size = ctypes.sizeof(kind._type_)
+        return [i * size + offset for i in range(kind._length_) for offset in _addresses(kind._type_)]
+    return [getattr(kind, name).offset + offset for name, of in getattr(kind, "_fields_", ()) for offset in _addresses(of)]
+
+
+def _plan(result: Any, arguments: List[Any]) -> Any:
+    """Returns the plan for replays of the recorded call (replay.c), or False: each address in a struct must be in an array of the arguments,
+    in a new or a constant one. Each array of the first two must begin at such an address, and each result must be one of them."""
+    results = result if isinstance(result, tuple) else (result,)
+    arguments = [each for value in arguments for each in (value if isinstance(value, tuple) else (value,))]
+    arrays = [value for value in arguments if isinstance(value, np.ndarray)] + _recording.made
+    sources = arrays + _recording.kept
+    begins = [each.__array_interface__["data"][0] for each in sources]
+    ends = [begin + sum((n - 1) * stride for n, stride in zip(each.shape, each.strides)) for begin, each in zip(begins, sources)]
+    words, patches, image, pointers = [], [], b"", set()
+    for function_address, structs in _recording.steps or ():
+        offsets = []
+        for kind, data in structs:
+            offsets.append(len(image) if data else -1)
+            for offset in _addresses(kind):
+                pointer = int.from_bytes(data[offset:offset + ctypes.sizeof(ctypes.c_void_p)], sys.byteorder)
+                if pointer:
+                    pointers.add(pointer)
+                    source = next((i for i, begin in enumerate(begins) if begin <= pointer <= ends[i]), None)
+                    if source is None:
+                        return False
+                    if source < len(arrays):
+                        patches += [len(image) + offset, source, pointer - begins[source]]
+            image += data + bytes(-len(data) % 8)
+        words += [function_address, len(structs), *offsets, *[0] * (5 - len(structs))]  # no function has more than five structs
+    indices = [-1 if value is None else next((i for i, each in enumerate(arrays) if each is value), -2) for value in results]
+    if not words or -2 in indices or not pointers.issuperset(begins[:len(arrays)]) or len(image) > 4096:
+        return False
+    words = [len(_recording.steps or ()), len(patches) // 3, len(indices), len(image), *words, *patches, *indices]
+    kept = [value.dtype if isinstance(value, np.ndarray) else value for value in arguments] + _recording.kept
+    return (bytes((ctypes.c_int64 * len(words))(*words)) + image, tuple((each.shape, each.dtype) for each in _recording.made),
+            type(result) if isinstance(result, tuple) else None, kept)
+
+
+def _record(function: Callable[..., Any], args: Tuple[Any, ...], named: Dict[str, Any]) -> Tuple[Any, Any]:
+    """Calls a function. Returns its result and the plan for replays, or False."""
+    _recording.steps, _recording.made, _recording.kept = [], [], []
+    try:
+        result = function(*args, **named)
+        return result, _plan(result, [*args, *named.values(), *named])
+    finally:
+        _recording.steps, _recording.made, _recording.kept = None, [], []
+
+
+def planned(function: F) -> F:
+    """Makes calls of a function fast that differ from an earlier one in the arrays' contents only (replay.c). The function must call the
+    library by share(), make its arrays by new(), read no element of an array, and call no other planned function. A public one stays a
+    function of Python, with its signature and text."""
+    run: Any = _replay.planned(function, _record) if _replay is not None else function
+    if _replay is None or function.__name__.startswith("_"):
+        return run  # type: ignore[no-any-return]
+
+    @functools.wraps(function)
+    def planned_function(*args: Any, **named: Any) -> Any:
+        return run(*args, **named)
+
+    return planned_function  # type: ignore[return-value]
+
+
+def constant(kind: Type[T]) -> Type[T]:
+    """Allows objects of a class as arguments of planned functions. They must not change."""
+    if _replay is not None:
+        _replay.constants.add(kind)
+    return kind
 
 
 # ---- what runs ----

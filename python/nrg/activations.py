@@ -4,7 +4,7 @@ from __future__ import annotations
 from typing import Dict, Literal, Optional, Tuple
 
 from . import _arrays as arrays
-from ._library import enum, share, struct
+from ._library import enum, planned, share, struct
 from ._types import Activation, Array, ArrayLike, DType
 
 
@@ -21,6 +21,7 @@ def _rows(x: Array, others: Dict[str, Array], dtype: DType) -> Tuple[int, int, a
     return number, dim, rows
 
 
+@planned
 def activation(x: ArrayLike, name: Activation, *, alpha: Optional[float] = None, out: Optional[Array] = None, dtype: DType = None,
                threads: int = 1) -> Array:
     """Applies an activation to each element of x.
@@ -47,6 +48,7 @@ def activation(x: ArrayLike, name: Activation, *, alpha: Optional[float] = None,
     return o
 
 
+@planned
 def activation_backward(d_o: ArrayLike, x: ArrayLike, name: Activation, *, alpha: Optional[float] = None, out: Optional[Array] = None,
                         dtype: DType = None, threads: int = 1) -> Array:
     """Returns the gradient of activation(): d_o ⊙ g′(x).

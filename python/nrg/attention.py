@@ -7,7 +7,7 @@ from typing import Any, Dict, Literal, Optional, Tuple, Union, overload
 import numpy as np
 
 from . import _arrays as arrays
-from ._library import Error, enum, share, struct
+from ._library import Error, enum, planned, share, struct
 from ._types import Array, ArrayLike, DType, F32Array, F64Array, Reduction, Store
 
 
@@ -16,6 +16,7 @@ def _sizes(x: Array, name: str, dtype: DType) -> Dict[str, int]:
     return {"batch": batch, "heads": heads, "queries": queries, "keys": x.shape[-1], "dtype": arrays.number(x, name, dtype)}
 
 
+@planned
 def softmax(x: ArrayLike, dim: Optional[int] = None, *, axis: Optional[int] = None, mask: Optional[ArrayLike] = None,
             scale: Optional[float] = None, cap: Optional[float] = None, causal: bool = False, first_position: Optional[int] = None,
             window: Optional[int] = None, diagonals: Optional[ArrayLike] = None, slopes: Optional[ArrayLike] = None,
@@ -104,6 +105,7 @@ def log_softmax(x: ArrayLike, dim: Optional[int] = None, *, axis: Optional[int] 
                    diagonals=diagonals, slopes=slopes, sinks=sinks, log=True, store=store, out=out, dtype=dtype, threads=threads)
 
 
+@planned
 def softmax_backward(d_o: ArrayLike, o: ArrayLike, dim: Optional[int] = None, *, axis: Optional[int] = None, x: Optional[ArrayLike] = None,
                      scale: Optional[float] = None, cap: Optional[float] = None, causal: bool = False, first_position: Optional[int] = None,
                      window: Optional[int] = None, log: bool = False, store: Store = "auto", out: Optional[Array] = None,

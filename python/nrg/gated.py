@@ -5,7 +5,7 @@ from typing import Any, Dict, Optional, Tuple, overload
 
 from . import _arrays as arrays
 from . import _quantized as quantized
-from ._library import enum, share, struct
+from ._library import enum, planned, share, struct
 from ._types import Activation, Array, ArrayLike, DType, Rounding
 
 
@@ -54,6 +54,7 @@ def glu(a: ArrayLike, b: Optional[ArrayLike] = None, dim: Optional[int] = None, 
     ...
 
 
+@planned
 def glu(a: ArrayLike, b: Optional[ArrayLike] = None, dim: Optional[int] = None, *, axis: Optional[int] = None,
         activation: Activation = "sigmoid", pairs: bool = False, swapped: Optional[bool] = None, limit: Optional[float] = None,
         b_offset: float = 0.0, alpha: Optional[float] = None, out: Optional[Array] = None, format: Optional[str] = None,
@@ -100,6 +101,7 @@ def glu(a: ArrayLike, b: Optional[ArrayLike] = None, dim: Optional[int] = None, 
     return results[0] if len(results) == 1 else tuple(results)
 
 
+@planned
 def glu_backward(d_o: ArrayLike, a: ArrayLike, b: Optional[ArrayLike] = None, dim: Optional[int] = None, *, axis: Optional[int] = None,
                  activation: Activation = "sigmoid", pairs: bool = False, swapped: Optional[bool] = None, limit: Optional[float] = None,
                  b_offset: float = 0.0, alpha: Optional[float] = None, out: Any = None, dtype: DType = None, threads: int = 1) -> Any:

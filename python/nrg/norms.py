@@ -9,7 +9,7 @@ import numpy as np
 
 from . import _arrays as arrays
 from . import _quantized as quantized
-from ._library import CONSTANTS, call, enum, share, struct
+from ._library import CONSTANTS, call, enum, new, planned, share, struct
 from ._types import (Accuracy, Activation, Array, ArrayLike, DType, EpsMode, F32Array, GateMode, ResidualMode, Rounding, Shape, Store,
                      Weights)
 
@@ -117,10 +117,11 @@ class _Operands:
         self.rows.add("gate", self.gate, self.dim, repeats=True, field="z")
 
 
-def _forward(x: ArrayLike, shape: Optional[Tuple[int, ...]], weight: Any, bias: Any, *, dim: Optional[int], axis: Optional[int], residual: Any,
+@planned
+def _forward(x: ArrayLike, shape: Any, weight: Any, bias: Any, *, dim: Optional[int], axis: Optional[int], residual: Any,
              gate: Any, gate_mode: str, format: Optional[str], rounding: str, out: Any, residual_out: Any, stats: bool, dtype: DType,
              threads: int, **given: Any) -> Any:
-    of = _Operands(x, shape, weight, bias, residual, gate, gate_mode, dim, axis, dtype, given)
+    of = _Operands(x, *arrays.normalized(shape, weight, bias), residual, gate, gate_mode, dim, axis, dtype, given)
     of.inputs()
     results = []
     args = struct("nrg_norm_args", store=of.store)
@@ -149,10 +150,11 @@ def _forward(x: ArrayLike, shape: Optional[Tuple[int, ...]], weight: Any, bias: 
     return results[0] if len(results) == 1 else tuple(results)
 
 
-def _backward(d_o: ArrayLike, x: ArrayLike, shape: Optional[Tuple[int, ...]], weight: Any, bias: Any, *, dim: Optional[int],
+@planned
+def _backward(d_o: ArrayLike, x: ArrayLike, shape: Any, weight: Any, bias: Any, *, dim: Optional[int],
               axis: Optional[int], residual: Any, gate: Any, gate_mode: str, r: Any, d_r: Any, mean: Any, out: Any, dtype: DType,
               threads: int, **given: Any) -> NormGradients:
-    of = _Operands(x, shape, weight, bias, residual, gate, gate_mode, dim, axis, dtype, given, r)
+    of = _Operands(x, *arrays.normalized(shape, weight, bias), residual, gate, gate_mode, dim, axis, dtype, given, r)
     gradient, r, d_r = of.operand(d_o, "d_o"), of.operand(r, "r"), of.operand(d_r, "d_r")
     stream = of.x if of.residual is None and r is None else of.residual if of.residual is not None else r
     for array, name, wanted, like in ((gradient, "d_o", of.x, "x"), (r, "r", stream, "residual"), (d_r, "d_r", stream, "r")):
@@ -178,7 +180,7 @@ def _backward(d_o: ArrayLike, x: ArrayLike, shape: Optional[Tuple[int, ...]], we
     if of.gate is not None:
         dz, view = of.new(None, "dz", of.x.dtype)
         rows.add("dz", view, of.dim)
-    dw, db = (None if v is None else np.empty(v.shape, np.float32) for v in (of.weight, of.bias))
+    dw, db = (None if v is None else new(v.shape, np.float32) for v in (of.weight, of.bias))
     mean = arrays.dense(mean, "mean", of.leading + (of.groups,), np.float32)
     if of.dim:
         args = struct("nrg_norm_backward_args", store=of.store, w=arrays.address(of.weight), b=arrays.address(of.bias),
@@ -397,8 +399,7 @@ def rms_norm(x: ArrayLike, normalized_shape: Union[Shape, ArrayLike, None] = Non
     >>> r
     array([[2., 4., 6., 8.]], dtype=float32)
     """
-    shape, weight, bias = arrays.normalized(normalized_shape, weight, bias)
-    return _forward(x, shape, weight, bias, dim=dim, axis=axis, residual=residual, gate=gate, gate_mode=gate_mode, format=format,
+    return _forward(x, normalized_shape, weight, bias, dim=dim, axis=axis, residual=residual, gate=gate, gate_mode=gate_mode, format=format,
                     rounding=rounding, out=out, residual_out=residual_out, stats=stats, dtype=dtype, threads=threads, eps=eps,
                     residual_mode=residual_mode, activation=activation, groups=groups, weights=weights, weight_offset=weight_offset,
                     accuracy=accuracy, store=store, centred=False, eps_mode="mean", c=None)
@@ -445,8 +446,7 @@ def rms_norm_backward(d_o: ArrayLike, x: ArrayLike, normalized_shape: Union[Shap
     >>> nrg.rms_norm_backward(x, x, w).dweight.round(4)
     array([0.3651, 1.4606, 3.2863, 5.8424], dtype=float32)
     """
-    shape, weight, bias = arrays.normalized(normalized_shape, weight, bias)
-    return _backward(d_o, x, shape, weight, bias, dim=dim, axis=axis, residual=residual, gate=gate, gate_mode=gate_mode, r=r, d_r=d_r,
+    return _backward(d_o, x, normalized_shape, weight, bias, dim=dim, axis=axis, residual=residual, gate=gate, gate_mode=gate_mode, r=r, d_r=d_r,
                      mean=mean, out=out, dtype=dtype, threads=threads, eps=eps, residual_mode=residual_mode, activation=activation,
                      groups=groups, weights=weights, weight_offset=weight_offset, accuracy=accuracy, store=store,
                      centred=False, eps_mode="mean", c=None)
@@ -520,8 +520,7 @@ def layer_norm(x: ArrayLike, normalized_shape: Union[Shape, ArrayLike, None] = N
     >>> nrg.layer_norm(x, (4,), w, b).round(4)
     array([[-1.3416, -0.4472,  0.4472,  1.3416]], dtype=float32)
     """
-    shape, weight, bias = arrays.normalized(normalized_shape, weight, bias)
-    return _forward(x, shape, weight, bias, dim=dim, axis=axis, residual=residual, gate=gate, gate_mode=gate_mode, format=format,
+    return _forward(x, normalized_shape, weight, bias, dim=dim, axis=axis, residual=residual, gate=gate, gate_mode=gate_mode, format=format,
                     rounding=rounding, out=out, residual_out=residual_out, stats=stats, dtype=dtype, threads=threads, eps=eps,
                     residual_mode=residual_mode, activation=activation, groups=groups, weights=weights, weight_offset=weight_offset,
                     accuracy=accuracy, store=store, centred=True, eps_mode="mean", c=None)
@@ -567,8 +566,7 @@ def layer_norm_backward(d_o: ArrayLike, x: ArrayLike, normalized_shape: Union[Sh
     >>> nrg.layer_norm_backward(x, x, (4,), w, b).dbias
     array([1., 2., 3., 4.], dtype=float32)
     """
-    shape, weight, bias = arrays.normalized(normalized_shape, weight, bias)
-    return _backward(d_o, x, shape, weight, bias, dim=dim, axis=axis, residual=residual, gate=gate, gate_mode=gate_mode, r=r, d_r=d_r,
+    return _backward(d_o, x, normalized_shape, weight, bias, dim=dim, axis=axis, residual=residual, gate=gate, gate_mode=gate_mode, r=r, d_r=d_r,
                      mean=mean, out=out, dtype=dtype, threads=threads, eps=eps, residual_mode=residual_mode, activation=activation,
                      groups=groups, weights=weights, weight_offset=weight_offset, accuracy=accuracy, store=store,
                      centred=True, eps_mode="mean", c=None)

@@ -5,7 +5,7 @@ from typing import Any, Optional, Tuple, Union, overload
 
 from . import _arrays as arrays
 from . import _quantized as quantized
-from ._library import share, struct
+from ._library import planned, share, struct
 from ._types import Array, ArrayLike, BlockFormat, ByteFormat, DType, F32Array, Rounding
 
 
@@ -26,6 +26,7 @@ def quantize(x: ArrayLike, format: str, *, rounding: Rounding = "to_even", out: 
     ...
 
 
+@planned
 def quantize(x: ArrayLike, format: str = "q8_0", *, rounding: Rounding = "to_even", out: Any = None, dtype: DType = None,
              threads: int = 1) -> Any:
     """Converts each row to bytes with scales.
@@ -59,6 +60,7 @@ def quantize(x: ArrayLike, format: str = "q8_0", *, rounding: Rounding = "to_eve
     return results[0] if len(results) == 1 else tuple(results)
 
 
+@planned
 def dequantize(packed: ArrayLike, scales: Optional[ArrayLike] = None, format: Union[BlockFormat, ByteFormat, str] = "q8_0", *,
                dtype: DType = None, out: Optional[Array] = None, threads: int = 1) -> Array:
     """Converts bytes with scales to numbers.

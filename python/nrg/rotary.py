@@ -8,13 +8,14 @@ from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Tuple, Union
 import numpy as np
 
 from . import _arrays as arrays
-from ._library import CONSTANTS, Error, call, enum, function, put, share, struct, thread_count
+from ._library import CONSTANTS, Error, call, constant, enum, function, keep, planned, put, share, struct, thread_count
 from ._types import Accuracy, Array, ArrayLike, DType, F32Array, RopeMode, RopeScaling
 from .norms import spec as norm_spec
 
 Positions = Union[int, ArrayLike, None]
 
 
+@constant
 class Rope:
     """The angles of a model's rotary positions. Create it once for a model.
 
@@ -96,7 +97,7 @@ class Rope:
         if given is not None and first_position:
             raise arrays.unexpected("first_position", "0, since positions is an array", first_position)
         table: F32Array = arrays.dense(arrays.output(out, "out", (tokens, 2 * self.pairs), np.float32), "out", (tokens, 2 * self.pairs), None)
-        args = struct("nrg_rope_table_args", tokens=tokens, frequencies=arrays.address(self.frequencies), magnitude=self.magnitude,
+        args = struct("nrg_rope_table_args", tokens=tokens, frequencies=arrays.address(keep(self.frequencies)), magnitude=self.magnitude,
                       positions=arrays.address(given), first_position=first_position, table=arrays.address(table))
         share("nrg_rope_table", self.spec, args, threads=threads)
         return table
@@ -185,6 +186,7 @@ class _Rotation:
         self.k_o = None if k_given is None else arrays.output(k_out, "out", k_given.shape, k_given.dtype)
         self.q, self.k, self.q_given, self.k_given = q, k, given, k_given
         self.held: Any = positions
+        keep(self.angles._freq_factors)  # pylint: disable=protected-access
         for name, array, argument in (("q", q, q_name), ("k", k, k_name), ("q_o", _shaped(self.q_o, "out"), "out"),
                                       ("k_o", None if self.k_o is None else _shaped(self.k_o, "out"), "out")):
             _tensor(args, name, array, argument)
@@ -237,6 +239,7 @@ def rope(x: ArrayLike, positions: Positions = None, *, k: ArrayLike, base: Optio
     ...
 
 
+@planned
 def rope(x: ArrayLike, positions: Positions = None, *, k: Optional[ArrayLike] = None, base: Optional[float] = None,
          n_dims: Optional[int] = None, mode: Optional[RopeMode] = None, angles: Optional[Rope] = None, table: Optional[ArrayLike] = None,
          rotate_from: int = 0, out: Any = None, dtype: DType = None, threads: int = 1) -> Any:
@@ -283,6 +286,7 @@ def rope_backward(d_x: ArrayLike, positions: Positions = None, *, d_k: ArrayLike
     ...
 
 
+@planned
 def rope_backward(d_x: ArrayLike, positions: Positions = None, *, d_k: Optional[ArrayLike] = None, base: Optional[float] = None,
                   n_dims: Optional[int] = None, mode: Optional[RopeMode] = None, angles: Optional[Rope] = None,
                   table: Optional[ArrayLike] = None, rotate_from: int = 0, out: Any = None, dtype: DType = None, threads: int = 1) -> Any:
@@ -305,6 +309,7 @@ def rope_backward(d_x: ArrayLike, positions: Positions = None, *, d_k: Optional[
     return of.results()
 
 
+@planned
 def norm_rope(q: ArrayLike, k: Optional[ArrayLike] = None, q_weight: Optional[ArrayLike] = None, k_weight: Optional[ArrayLike] = None, *,
               positions: Positions = None, base: Optional[float] = None, n_dims: Optional[int] = None, mode: Optional[RopeMode] = None,
               angles: Optional[Rope] = None, table: Optional[ArrayLike] = None, rotate_from: int = 0, eps: Optional[float] = 1e-6,

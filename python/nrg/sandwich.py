@@ -7,7 +7,7 @@ import numpy as np
 
 from . import _arrays as arrays
 from . import _quantized as quantized
-from ._library import share, struct
+from ._library import planned, share, struct
 from ._types import Accuracy, Array, ArrayLike, DType, F32Array, Rounding, Store
 from .norms import reduce, spec, store_of
 
@@ -57,6 +57,7 @@ def sandwich_norm(x: ArrayLike, residual: ArrayLike, weight1: Optional[ArrayLike
     ...
 
 
+@planned
 def sandwich_norm(x: ArrayLike, residual: ArrayLike, weight1: Optional[ArrayLike] = None, weight2: Optional[ArrayLike] = None, *,
                   bias1: Optional[ArrayLike] = None, bias2: Optional[ArrayLike] = None, eps: Optional[float] = 1e-6, centred: bool = False,
                   weight_offset: float = 0.0, accuracy: Accuracy = "fast", dim: Optional[int] = None, axis: Optional[int] = None,
