@@ -22,7 +22,7 @@ KERNEL = re.compile(rf"nrg_(scalar|avx2|avx512|neon|generic)_\w+_{DTYPE}")
 # is what the first group of the caller's name matches.
 REACHES = {"nrg_norm_forward": rf"nrg_[a-z0-9]+_norm_forward_{DTYPE}",
            "calls/norm.c:run_half": rf"nrg_[a-z0-9]+_norm_gated_{DTYPE}",
-           "calls/norm.c:forward": rf"nrg_[a-z0-9]+_norm_(forward|gated|quantized)_{DTYPE}",
+           "calls/norm.c:forward": rf"nrg_[a-z0-9]+_norm_(forward|gated|quantized|rms)_{DTYPE}",
            r"(generic|avx2|avx512|neon)/norm.c:begin_gated_tile": r".*/<1>/norm.c:sum_(gated_rows|tile_(layer|rms))\b.*",
            r"(generic|avx2|avx512|neon)/norm.c:instance_tiles_\w+": r".*/<1>/norm.c:sum_(exact_)?tile_(layer|rms)\b.*",
            r"(generic|avx2|avx512|neon)/norm.c:\w+": r".*/<1>/norm.c:exact_(layer|rms)\b.*",

@@ -13,6 +13,7 @@
 #define nrg_add_layer_norm_f32 bench_instances_add_layer_f32
 #define nrg_l2_norm_f32 bench_instances_l2_f32
 #define nrg_norm_forward_f32_kernels bench_instances_f32_kernels
+#define nrg_norm_rms_f32_kernels bench_instances_f32_kernels
 #define nrg_norm_forward_f16_kernels bench_instances_f16_kernels
 #define nrg_norm_forward_bf16_kernels bench_instances_bf16_kernels
 #include "instances.h"

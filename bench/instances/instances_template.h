@@ -23,7 +23,14 @@
 #define NORM_LEAVES_OUT(name) bench_leaves_out(INSTANCE_##name)
 #include "../../src/template/norm/plain.h"
 
-NRG_PATH_KERNELS(instances, norm, norm_plain)
+static void norm_instances(const nrg_norm_job *job, nrg_dtype D)
+{
+    if (is_fast_rms(job, D))
+        norm_rms(job);
+    else
+        norm_any(job, D);
+}
+NRG_PATH_KERNELS(instances, norm, norm_instances)
 
 size_t NRG_PATH_NAME(instances_bytes)(int instance)
 {

@@ -335,6 +335,7 @@ static void norm_rows(const nrg_norm_job *job, nrg_dtype dtype, float (*activati
 static void norm_forward(const nrg_norm_job *job, nrg_dtype dtype) { norm_rows(job, dtype, NULL, NULL); }
 
 SCALAR_KERNELS(norm_forward, norm, norm_forward)
+SCALAR_KERNELS(norm_rms, norm, norm_forward)
 
 static void norm_gated(const nrg_norm_job *job, nrg_dtype dtype) { norm_rows(job, dtype, activate, NULL); }
 

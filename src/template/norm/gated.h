@@ -317,7 +317,7 @@ static __attribute__((noinline)) void output_gated(const gated_plan *g, const ro
         output_fallback(g->job, &chunk->row, &f->f, chunk->begin, chunk->end, chunk->options, g->D);
     else {
         const row_outputs to = {chunk->row, f->f.floats, &g->job->formula.w_offset};
-        general_output(&to, chunk, g->D);
+        general_output(&to, chunk, policy_of_rows(g->D, OPT_EXACT));
     }
 }
 

@@ -74,7 +74,7 @@ static __attribute__((noinline)) void sum_gated_rows(row_tile *at, const nrg_nor
     for (int k = 0; k < at->count; k++) {
         const row_chunk chunk = {{.x = at->x + (size_t)k * at->x_stride}, options & OPT_CENTRED, 0, job->dim, job->dim};
         row_sums sums;
-        general_sum(&sums, &chunk, NRG_F32);
+        general_sum(&sums, &chunk, policy_of_rows(NRG_F32, OPT_CENTRED));
         const row_scalars s = general_scalars(job, &sums, chunk.options);
         at->s.factor[k] = s.factor;
         at->s.centre[k] = s.centre;

@@ -54,23 +54,34 @@ static __attribute__((noinline)) void exact_layer(row_sums *sums, const row_chun
     sum_chunk_by(sums, c, general_policy(NRG_F32, OPT_EXACT | OPT_CENTRED));
 }
 
-/* Elements begin to end, which lie in one segment; begin is a multiple of 256. */
-NRG_INLINE void general_sum(row_sums *sums, const row_chunk *c, nrg_dtype D)
+/* The policy of rows of these kinds, OPT_CENTRED and OPT_EXACT, beside those that are neither. */
+NRG_INLINE norm_policy policy_of_rows(nrg_dtype D, unsigned kinds)
 {
-    const int has_mean = (c->options & OPT_CENTRED) != 0;
-    const int exact = (c->options & OPT_EXACT) != 0;
+    norm_policy P = general_policy(D, 0);
+    P.may |= kinds;
+    return P;
+}
+
+/* Elements begin to end, which lie in one segment; begin is a multiple of 256. */
+NRG_INLINE void general_sum(row_sums *sums, const row_chunk *c, norm_policy P)
+{
+    const int has_mean = may_have(P, OPT_CENTRED) && c->options & OPT_CENTRED;
+    const int exact = may_have(P, OPT_EXACT) && c->options & OPT_EXACT;
     if (NRG_RARELY(exact && has_mean))
         exact_layer(sums, c);
     else if (NRG_RARELY(exact))
         exact_rms(sums, c);
     else if (has_mean)
-        general_layer(sums, c, D);
+        general_layer(sums, c, P.dtype);
     else
-        general_rms(sums, c, D);
+        general_rms(sums, c, P.dtype);
 }
 
 /* The same where time counts less than code. */
-static __attribute__((noinline)) void sum_rows_chunk(row_sums *sums, const row_chunk *c, nrg_dtype D) { general_sum(sums, c, D); }
+static __attribute__((noinline)) void sum_rows_chunk(row_sums *sums, const row_chunk *c, nrg_dtype D)
+{
+    general_sum(sums, c, policy_of_rows(D, ROW_KINDS));
+}
 
 /* Two loops here, too: half as many tests a step, and larger steps. */
 NRG_INLINE void output_chunk_by(const row_outputs *to, const row_chunk *c, norm_policy P)
@@ -102,12 +113,12 @@ static __attribute__((noinline)) void exact_output(const row_outputs *to, const 
 }
 
 /* Of options without a residual, but that apply may have to add y again. */
-NRG_INLINE void general_output(const row_outputs *to, const row_chunk *c, nrg_dtype D)
+NRG_INLINE void general_output(const row_outputs *to, const row_chunk *c, norm_policy P)
 {
-    if (NRG_RARELY(c->options & OPT_EXACT))
+    if (NRG_RARELY(may_have(P, OPT_EXACT) && c->options & OPT_EXACT))
         exact_output(to, c);
     else
-        general_outputs(to, c, D);
+        general_outputs(to, c, P.dtype);
 }
 
 NRG_INLINE row_totals general_totals(const row_sums *sums, unsigned options)

@@ -63,7 +63,7 @@ NRG_INLINE void interleaved_chunk(row_strand *s, const row_chunk *c, norm_policy
     if (s->has_outputs)
         sum_chunk(&s->sums, &from, c->begin, c->end, c->dim, c->options, P);
     else
-        general_sum(&s->sums, c, P.dtype);
+        general_sum(&s->sums, c, P);
 }
 
 NRG_INLINE void strand_chunk(row_strand *s, const strand_job *j, size_t begin, size_t end, norm_policy P)
@@ -75,11 +75,11 @@ NRG_INLINE void strand_chunk(row_strand *s, const strand_job *j, size_t begin, s
         interleaved_chunk(s, &sum, P);
     else {
         if (keeps && s->has_outputs)
-            general_output(&s->outputs, &output, P.dtype);
+            general_output(&s->outputs, &output, P);
         if (s->n != s->end)
-            general_sum(&s->sums, &sum, P.dtype);
+            general_sum(&s->sums, &sum, P);
         if (!keeps && s->has_outputs)
-            general_output(&s->outputs, &output, P.dtype);
+            general_output(&s->outputs, &output, P);
     }
 }
 
@@ -165,8 +165,14 @@ NRG_INLINE void schedule_stream_rows(const nrg_norm_job *job, unsigned options, 
 /* The last instance. */
 NRG_INLINE void general_rows_of(const nrg_norm_job *job, unsigned options, nrg_dtype D)
 {
-    schedule_long_rows(job, options, general_policy(D, 0));
+    schedule_long_rows(job, options, policy_of_rows(D, ROW_KINDS));
 }
 NRG_BY_DTYPE(general_rows, (job, options), const nrg_norm_job *job, unsigned options)
+
+/* The same of f32 rows without a mean, in the fast grade. */
+static __attribute__((noinline)) void general_rms_rows(const nrg_norm_job *job, unsigned options)
+{
+    schedule_long_rows(job, options, policy_of_rows(NRG_F32, 0));
+}
 
 #endif

@@ -11,7 +11,18 @@
 #include "bytes.h"
 #include "gated_tile.h"
 
+NRG_INLINE void norm_plain(const nrg_norm_job *job, nrg_dtype D)
+{
+    if (is_fast_rms(job, D))
+        NRG_PATH_NAME(norm_rms_f32)(job);
+    else
+        norm_any(job, D);
+}
+
 NRG_PATH_KERNELS(norm_forward, norm, norm_plain)
+NRG_PATH_KERNEL(norm_rms, f32, norm, norm_rms(job))
+NRG_PATH_KERNEL(norm_rms, f16, norm, norm_any(job, NRG_F16))
+NRG_PATH_KERNEL(norm_rms, bf16, norm, norm_any(job, NRG_BF16))
 NRG_PATH_KERNELS(norm_gated, norm, norm_gated)
 
 #ifndef NRG_NO_QUANTIZE

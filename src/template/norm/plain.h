@@ -6,9 +6,7 @@
 
 #include "tile.h"
 
-#if NORM_IS_SMALL
-NRG_INLINE void norm_plain(const nrg_norm_job *job, nrg_dtype D) { general_rows(job, options_of_job(job, D), D); }
-#else
+#if !NORM_IS_SMALL
 #define ELEMENTS(n) .least = (n), .most = (n), .multiple = (n), .rows = TILE
 #define TILE128 ELEMENTS(128), .absent = VN < 16 /* with AVX2 64x128 takes 0.92 to 1.08 of the time */
 #define BLOCK .least = 1, .most = FAST_BLOCK, .multiple = 1, .recomputes = 1
@@ -40,30 +38,56 @@ static __attribute__((noinline)) void norm_remaining_rows(const nrg_norm_job *jo
     const size_t left = (job->row_end - job->row_begin) % rows;
     nrg_norm_job rest = *job;
     rest.row_begin = rest.row_end - left;
-    if (left > 1)
+    if (left)
         instance_tiles_f32(&rest, options);
-    else if (left)
-        general_rows(&rest, options, NRG_F32);
 }
 
-NRG_INLINE void norm_plain(const nrg_norm_job *job, nrg_dtype D)
+/* Whether an instance has done the rows, all of which are of one of these kinds. */
+NRG_INLINE int norm_by_instance(const nrg_norm_job *job, unsigned options, unsigned kinds, nrg_dtype D)
 {
-    const unsigned options = options_of_job(job, D);
     const size_t dim = job->dim;
 #define INSTANCE(name, element, schedule, ...)                                                                                   \
-    if (D == (element) && policy_accepts(POLICY(element, __VA_ARGS__), options, dim) && fit_##schedule(job) &&                   \
-        !NORM_LEAVES_OUT(name)) {                                                                                                \
+    if (D == (element) && !(POLICY(element, __VA_ARGS__).must & ROW_KINDS & ~kinds) &&                                           \
+        policy_accepts(POLICY(element, __VA_ARGS__), options, dim) && fit_##schedule(job) && !NORM_LEAVES_OUT(name)) {           \
         instance_##name(job, options);                                                                                           \
         if (POLICY(element, __VA_ARGS__).rows)                                                                                   \
             norm_remaining_rows(job, options, TILE);                                                                             \
-        return;                                                                                                                  \
+        return 1;                                                                                                                \
     }
 #include "instances.def"
 #undef INSTANCE
-    general_rows(job, options, D);
+    return 0;
 }
 
+#else
+NRG_INLINE int norm_by_instance(const nrg_norm_job *job, unsigned options, unsigned kinds, nrg_dtype D)
+{
+    return (void)job, (void)options, (void)kinds, (void)D, 0;
+}
 #endif
+
+/* f32 rows without a mean, in the fast grade: what a program of nrg_rms_norm_f32 links. */
+NRG_INLINE int is_fast_rms(const nrg_norm_job *job, nrg_dtype D)
+{
+    return D == NRG_F32 && !job->formula.centred && !job->formula.exact;
+}
+
+NRG_INLINE void norm_rms(const nrg_norm_job *job)
+{
+    const unsigned options = options_of_job(job, NRG_F32) & ~(unsigned)ROW_KINDS;
+    if (!norm_by_instance(job, options, 0, NRG_F32))
+        general_rms_rows(job, options);
+}
+
+/* Rows of all kinds. In functions of their own: a kernel then saves no register before it jumps to norm_rms_f32. */
+NRG_INLINE void norm_any_of(const nrg_norm_job *job, nrg_dtype D)
+{
+    const unsigned options = options_of_job(job, D);
+    if (!norm_by_instance(job, options, ROW_KINDS, D))
+        general_rows(job, options, D);
+}
+NRG_BY_DTYPE(norm_any, (job), const nrg_norm_job *job)
+
 
 /* Rows of a part of a pass (nrg/norm_parts.h), one after the other. */
 static __attribute__((noinline)) void part_rows(const nrg_norm_job *job, unsigned options, nrg_dtype D)
@@ -87,7 +111,7 @@ static __attribute__((noinline)) void part_rows(const nrg_norm_job *job, unsigne
             fallback_of(job, &c.row, options, n, D);
         else if (is_given) {
             const row_outputs to = outputs_of_row(c.row, &s, job);
-            general_output(&to, &c, D);
+            general_output(&to, &c, policy_of_rows(D, OPT_EXACT));
         } else {
             store_statistics(job, options & OPT_CENTRED ? s.centre : 0, s.rstd, n);
             if (job->statistics)

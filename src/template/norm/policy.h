@@ -49,9 +49,10 @@ enum norm_option {
     OPT_GATE = 1 << 23,  /* outputs are multiplied by g(z), which is in a staging buffer */
     OPT_READY = 1 << 24, /* chosen by a schedule: w and b are f32, in the order of steps, and the offset is in w */
 
+    ROW_KINDS = OPT_CENTRED | OPT_EXACT,
     OPT_CACHED_R = OPT_ADD_Y | OPT_STORE_R | OPT_READ_R,
     OPT_RESIDUAL = OPT_CACHED_R | OPT_STREAM_R,
-    OPT_ALL = (OPT_READY - 1) & ~(OPT_CENTRED | OPT_EXACT | OPT_KEEP_R)
+    OPT_ALL = (OPT_READY - 1) & ~(ROW_KINDS | OPT_KEEP_R)
 };
 
 enum { OUTPUT_CHUNK = 1024 }; /* elements that are applied before the next ones, or rows, are summed */
