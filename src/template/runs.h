@@ -41,14 +41,6 @@ NRG_INLINE vf add_vector(const add_run *r, size_t i, nrg_dtype D)
     return v_add(load_whole(r->a, i, D), r->b_f32 ? load_whole(r->b, i, NRG_F32) : load_whole(r->b, i, D));
 }
 
-NRG_INLINE void store_vector(char *out, size_t i, vf v, nrg_dtype D)
-{
-    if (D == NRG_F32)
-        v_st_f32((float *)out + i, v);
-    else
-        v_st_half((uint16_t *)out + i, to_half(v, D));
-}
-
 /* RUN_STEP vectors. Those of bf16 go in pairs: no NaN of bf16 elements has a lower half that would have to be looked at. */
 NRG_INLINE void add_step(const add_run *r, size_t i, int stream, nrg_dtype D)
 {
@@ -98,9 +90,9 @@ NRG_INLINE void run_add_of(const add_run *r, nrg_dtype D)
         add_step(r, i, stream, D);
     }
     for (; overlap && i + VN <= n; i += VN)
-        store_vector(r->out, i, add_vector(r, i, D), D);
+        store_whole(r->out, i, add_vector(r, i, D), D, 0);
     for (int end = 0; overlap && end < 2; end++)
-        store_vector(r->out, ends_at[end], ends[end], D);
+        store_whole(r->out, ends_at[end], ends[end], D, 0);
     /* what is before the first whole line, and after the last step */
     for (size_t part = overlap ? n : head ? 0 : i, lanes; part < n; part = part + lanes == head ? i : part + lanes) {
         lanes = lanes_at(part, part < head ? head : n);

@@ -76,6 +76,19 @@ NRG_INLINE void store_whole(char *p, size_t i, vf v, nrg_dtype D, int stream)
         (streams(stream) ? v_nt_half : v_st_half)((uint16_t *)p + i, to_half(v, D));
 }
 
+/* A vector of elements from i on as doubles: the lower half, and the upper. */
+NRG_INLINE void load_doubles(vd v[2], const char *p, size_t i, nrg_dtype D)
+{
+    if (D == NRG_F32) {
+        v[0] = vd_ld_f32((const float *)p + i);
+        v[1] = vd_ld_f32((const float *)p + i + VN / 2);
+    } else {
+        const vf whole = load_whole(p, i, D);
+        v[0] = vd_low(whole);
+        v[1] = vd_high(whole);
+    }
+}
+
 NRG_INLINE vf load_part(const char *p, size_t i, size_t n, nrg_dtype D)
 {
     return D == NRG_F32 ? v_ldn_f32((const float *)p + i, n) : from_half(v_ldn_half((const uint16_t *)p + i, n), D);

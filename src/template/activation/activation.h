@@ -411,14 +411,12 @@ NRG_INLINE void act_kernel(const nrg_activation_job *job, nrg_activation_loop *c
         v_nt_fence();
 }
 
-NRG_PATH_KERNEL(activation, f32, activation, act_kernel(job, NULL, NRG_F32))
-NRG_PATH_KERNEL(activation, f16, activation, act_kernel(job, NULL, NRG_F16))
-NRG_PATH_KERNEL(activation, bf16, activation, act_kernel(job, NULL, NRG_BF16))
+NRG_INLINE void act_forward(const nrg_activation_job *job, nrg_dtype D) { act_kernel(job, NULL, D); }
+NRG_PATH_KERNELS(activation, activation, act_forward)
 
 #ifndef NRG_NO_BACKWARD
-NRG_PATH_KERNEL(activation_backward, f32, activation, act_kernel(job, act_slope_loops, NRG_F32))
-NRG_PATH_KERNEL(activation_backward, f16, activation, act_kernel(job, act_slope_loops, NRG_F16))
-NRG_PATH_KERNEL(activation_backward, bf16, activation, act_kernel(job, act_slope_loops, NRG_BF16))
+NRG_INLINE void act_backward(const nrg_activation_job *job, nrg_dtype D) { act_kernel(job, act_slope_loops, D); }
+NRG_PATH_KERNELS(activation_backward, activation, act_backward)
 #endif
 
 #endif

@@ -58,9 +58,7 @@ NRG_INLINE void glu_forward(const nrg_glu_job *job, nrg_dtype D)
         v_nt_fence();
 }
 
-NRG_PATH_KERNEL(glu, f32, glu, glu_forward(job, NRG_F32))
-NRG_PATH_KERNEL(glu, f16, glu, glu_forward(job, NRG_F16))
-NRG_PATH_KERNEL(glu, bf16, glu, glu_forward(job, NRG_BF16))
+NRG_PATH_KERNELS(glu, glu, glu_forward)
 
 #ifndef NRG_NO_QUANTIZE
 /* A row as bytes, a block at a time; with a scale for all of them, the largest magnitude first. */
@@ -86,9 +84,7 @@ NRG_INLINE void glu_bytes(const nrg_glu_job *job, nrg_dtype D)
         }
 }
 
-NRG_PATH_KERNEL(glu_quantized, f32, glu, glu_bytes(job, NRG_F32))
-NRG_PATH_KERNEL(glu_quantized, f16, glu, glu_bytes(job, NRG_F16))
-NRG_PATH_KERNEL(glu_quantized, bf16, glu, glu_bytes(job, NRG_BF16))
+NRG_PATH_KERNELS(glu_quantized, glu, glu_bytes)
 #endif
 
 #ifndef NRG_NO_BACKWARD
@@ -111,9 +107,7 @@ NRG_INLINE void glu_backward(const nrg_glu_job *job, nrg_dtype D)
         v_nt_fence();
 }
 
-NRG_PATH_KERNEL(glu_backward, f32, glu, glu_backward(job, NRG_F32))
-NRG_PATH_KERNEL(glu_backward, f16, glu, glu_backward(job, NRG_F16))
-NRG_PATH_KERNEL(glu_backward, bf16, glu, glu_backward(job, NRG_BF16))
+NRG_PATH_KERNELS(glu_backward, glu, glu_backward)
 #endif
 
 #endif

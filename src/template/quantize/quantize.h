@@ -20,9 +20,7 @@ NRG_INLINE void quantize_rows(const nrg_quantize_job *job, nrg_dtype D)
     }
 }
 
-NRG_PATH_KERNEL(quantize, f32, quantize, quantize_rows(job, NRG_F32))
-NRG_PATH_KERNEL(quantize, f16, quantize, quantize_rows(job, NRG_F16))
-NRG_PATH_KERNEL(quantize, bf16, quantize, quantize_rows(job, NRG_BF16))
+NRG_PATH_KERNELS(quantize, quantize, quantize_rows)
 
 /* 32 elements side by side: times a factor. */
 NRG_INLINE void read_32(const char *from, char *o, size_t first, vf factor, nrg_dtype D)
@@ -123,8 +121,6 @@ static void dequantize_rows(const nrg_quantize_job *job, nrg_dtype D)
     }
 }
 
-NRG_PATH_KERNEL(dequantize, f32, quantize, dequantize_rows(job, NRG_F32))
-NRG_PATH_KERNEL(dequantize, f16, quantize, dequantize_rows(job, NRG_F16))
-NRG_PATH_KERNEL(dequantize, bf16, quantize, dequantize_rows(job, NRG_BF16))
+NRG_PATH_KERNELS(dequantize, quantize, dequantize_rows)
 
 #endif

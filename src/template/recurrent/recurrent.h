@@ -12,20 +12,18 @@
 
 #include "../../job/activation.h"
 #include "../../job/recurrent.h"
-#include "../step.h"
+#include "../exact_lanes.h"
 
 enum {
-    DOT_LANES = 32,
-    DOT_REGISTERS = 2 * DOT_LANES / VN,       /* vectors of doubles that hold the lanes of a row */
-    DOT_TURNS = VN == 16 ? 1 : 2,             /* the registers hold the lanes of two rows, or half of them at a time */
-    DOT_VECTORS = DOT_LANES / VN / DOT_TURNS, /* vectors of floats that fill those of a turn once */
+    DOT_TURNS = VN == 16 ? 1 : 2,            /* the registers hold the lanes of two rows, or half of them at a time */
+    DOT_VECTORS = EXACT_VECTORS / DOT_TURNS, /* vectors of floats that fill those of a turn once */
     DOT_STEP = DOT_VECTORS * VN,
     DOT_ROWS = 8,     /* rows whose lanes are folded together */
     DOT_CHUNK = 1024, /* elements of p_(k-1) that are doubles on the stack */
     TANH_BLOCK = 64   /* elements of p_k at once */
 };
 
-_Static_assert(DOT_CHUNK % DOT_LANES == 0, "a chunk begins with lane 0");
+_Static_assert((int)DOT_CHUNK % (int)EXACT_LANES == 0, "a chunk begins with lane 0");
 _Static_assert(TANH_BLOCK % DOT_ROWS == 0 && TANH_BLOCK % VN == 0, "a block is whole groups of rows, and whole vectors");
 
 /* ---- elements of any dtype to doubles, and floats to them ---- */
@@ -42,61 +40,32 @@ NRG_INLINE void widen_vectors(double *to, const char *p, size_t begin, size_t n,
 /* Elements begin to begin + n; 0 behind them, up to a whole vector. */
 static __attribute__((noinline)) void widen(double *to, const char *p, size_t begin, size_t n, nrg_dtype dtype)
 {
-    if (dtype == NRG_F32)
-        widen_vectors(to, p, begin, n, NRG_F32);
-    else if (dtype == NRG_F16)
-        widen_vectors(to, p, begin, n, NRG_F16);
-    else
-        widen_vectors(to, p, begin, n, NRG_BF16);
+    NRG_CALL_BY_DTYPE(dtype, widen_vectors, to, p, begin, n);
 }
 
 /* The same, and 0 up to a multiple of the lanes. */
 static __attribute__((noinline)) void widen_padded(double *to, const char *p, size_t begin, size_t n, nrg_dtype dtype)
 {
     widen(to, p, begin, n, dtype);
-    for (size_t i = (n + VN - 1) / VN * VN; i % DOT_LANES; i += VN / 2)
+    for (size_t i = (n + VN - 1) / VN * VN; i % EXACT_LANES; i += VN / 2)
         vd_st(to + i, vd_zero());
 }
 
 NRG_INLINE void narrow_vectors(char *p, size_t begin, const float *from, size_t n, nrg_dtype D)
 {
     size_t i = 0;
-    for (; i + VN <= n; i += VN) {
-        if (D == NRG_F32)
-            v_st_f32((float *)p + begin + i, v_ld_f32(from + i));
-        else
-            v_st_half((uint16_t *)p + begin + i, to_half(v_ld_f32(from + i), D));
+    for (; i + VN <= n; i += VN)
+        store_whole(p, begin + i, v_ld_f32(from + i), D, 0);
+    if (i < n) {
+        const vf v = v_ld_f32(from + i);
+        store_step(&v, 1, p, begin + i, n - i, D, 0);
     }
-    if (i == n)
-        return;
-    if (D == NRG_F32)
-        v_stn_f32((float *)p + begin + i, v_ld_f32(from + i), n - i);
-    else
-        v_stn_half((uint16_t *)p + begin + i, to_half(v_ld_f32(from + i), D), n - i);
 }
 
 /* from has whole vectors. */
 static __attribute__((noinline)) void narrow(char *p, size_t begin, const float *from, size_t n, nrg_dtype dtype)
 {
-    if (dtype == NRG_F32)
-        narrow_vectors(p, begin, from, n, NRG_F32);
-    else if (dtype == NRG_F16)
-        narrow_vectors(p, begin, from, n, NRG_F16);
-    else
-        narrow_vectors(p, begin, from, n, NRG_BF16);
-}
-
-/* A vector of elements from i on as doubles: the lower half, and the upper. */
-NRG_INLINE void load_doubles(vd v[2], const char *p, size_t i, nrg_dtype D)
-{
-    if (D == NRG_F32) {
-        v[0] = vd_ld_f32((const float *)p + i);
-        v[1] = vd_ld_f32((const float *)p + i + VN / 2);
-    } else {
-        const vf whole = load_whole(p, i, D);
-        v[0] = vd_low(whole);
-        v[1] = vd_high(whole);
-    }
+    NRG_CALL_BY_DTYPE(dtype, narrow_vectors, p, begin, from, n);
 }
 
 /* ---- rows of W times p ---- */
@@ -154,8 +123,8 @@ NRG_INLINE void dot_doubles(vd *lanes0, vd *lanes1, const double *w0, const doub
 /* Two rows. */
 NRG_INLINE void dot_pair(vd *lanes0, vd *lanes1, const dot_chunk *c, const char *w0, const char *w1, nrg_dtype T)
 {
-    const size_t begin = c->begin, left = c->n % DOT_LANES, end = begin + c->n - left;
-    double rest0[DOT_LANES], rest1[DOT_LANES];
+    const size_t begin = c->begin, left = c->n % EXACT_LANES, end = begin + c->n - left;
+    double rest0[EXACT_LANES], rest1[EXACT_LANES];
     if (left) {
         widen_padded(rest0, w0, end, left, T);
         widen_padded(rest1, w1, end, left, T);
@@ -166,7 +135,7 @@ NRG_INLINE void dot_pair(vd *lanes0, vd *lanes1, const dot_chunk *c, const char 
         const double *p = c->p + first;
         start_lanes(sum0, lanes0, c->first);
         start_lanes(sum1, lanes1, c->first);
-        for (size_t i = begin; i < end; i += DOT_LANES, p += DOT_LANES)
+        for (size_t i = begin; i < end; i += EXACT_LANES, p += EXACT_LANES)
             dot_step(sum0, sum1, w0, w1, i + first, p, T);
         if (left)
             dot_doubles(sum0, sum1, rest0 + first, rest1 + first, p);
@@ -175,19 +144,8 @@ NRG_INLINE void dot_pair(vd *lanes0, vd *lanes1, const dot_chunk *c, const char 
     }
 }
 
-/* 32 lanes to 8: lane l takes l + 16, then l + 8. */
-NRG_INLINE vd8 fold_dot(const vd *lanes)
-{
-    enum { Q = DOT_REGISTERS / 4 };
-    vd8 folded;
-    NRG_UNROLL
-    for (int j = 0; j < Q; j++)
-        folded.v[j] = vd_add(vd_add(lanes[j], lanes[j + 2 * Q]), vd_add(lanes[j + Q], lanes[j + 3 * Q]));
-    return folded;
-}
-
 /* lanes: of the rows, from chunk to chunk. sums: of the rows, after the last. */
-NRG_INLINE void dot_group(const dot_chunk *given, vd (*lanes)[DOT_REGISTERS], double sums[DOT_ROWS], nrg_dtype T)
+NRG_INLINE void dot_group_of(const dot_chunk *given, vd (*lanes)[EXACT_LANE_VDS], double sums[DOT_ROWS], nrg_dtype T)
 {
     const dot_chunk c = *given;
     for (int row = 0; row < c.rows; row += 2) {
@@ -199,24 +157,11 @@ NRG_INLINE void dot_group(const dot_chunk *given, vd (*lanes)[DOT_REGISTERS], do
         return;
     vd8 folded[DOT_ROWS];
     for (int row = 0; row < DOT_ROWS; row++)
-        folded[row] = fold_dot(lanes[row < c.rows ? row : 0]);
+        folded[row] = fold_exact(lanes[row < c.rows ? row : 0]);
     vd8_sum_rows(folded, sums);
 }
 
-static __attribute__((noinline)) void dot_f32(const dot_chunk *c, vd (*lanes)[DOT_REGISTERS], double *sums)
-{
-    dot_group(c, lanes, sums, NRG_F32);
-}
-
-static __attribute__((noinline)) void dot_f16(const dot_chunk *c, vd (*lanes)[DOT_REGISTERS], double *sums)
-{
-    dot_group(c, lanes, sums, NRG_F16);
-}
-
-static __attribute__((noinline)) void dot_bf16(const dot_chunk *c, vd (*lanes)[DOT_REGISTERS], double *sums)
-{
-    dot_group(c, lanes, sums, NRG_BF16);
-}
+NRG_BY_DTYPE(dot_group, (c, lanes, sums), const dot_chunk *c, vd (*lanes)[EXACT_LANE_VDS], double *sums)
 
 /* ---- one position ---- */
 
@@ -225,7 +170,7 @@ NRG_INLINE void row_group(double *sums, const nrg_recurrent_job *job, size_t beg
                           double *chunk, nrg_dtype T)
 {
     const size_t dim = job->dim, rows = dim - begin < DOT_ROWS ? dim - begin : DOT_ROWS;
-    vd lanes[DOT_ROWS][DOT_REGISTERS];
+    vd lanes[DOT_ROWS][EXACT_LANE_VDS];
     dot_chunk c = {.w = job->w + begin * job->w_stride, .w_stride = job->w_stride, .p = chunk, .rows = (int)rows};
     for (; c.begin < dim; c.begin += c.n) {
         c.n = dim - c.begin < DOT_CHUNK ? dim - c.begin : DOT_CHUNK;
@@ -233,12 +178,7 @@ NRG_INLINE void row_group(double *sums, const nrg_recurrent_job *job, size_t beg
         c.last = c.begin + c.n == dim;
         if (dim > DOT_CHUNK)
             widen_padded(chunk, before, c.begin, c.n, before_dtype);
-        if (T == NRG_F32)
-            dot_f32(&c, lanes, sums);
-        else if (T == NRG_F16)
-            dot_f16(&c, lanes, sums);
-        else
-            dot_bf16(&c, lanes, sums);
+        dot_group(&c, lanes, sums, T);
     }
 }
 

@@ -74,12 +74,7 @@ static __attribute__((noinline)) void add_columns(double *sums, const nrg_recurr
                                                   const float *g, nrg_dtype T)
 {
     const size_t rows = job->dim / COLUMN_ROWS * COLUMN_ROWS;
-    if (T == NRG_F32)
-        add_row_groups(sums, job, rows, begin, n, g, NRG_F32);
-    else if (T == NRG_F16)
-        add_row_groups(sums, job, rows, begin, n, g, NRG_F16);
-    else
-        add_row_groups(sums, job, rows, begin, n, g, NRG_BF16);
+    NRG_CALL_BY_DTYPE(T, add_row_groups, sums, job, rows, begin, n, g);
     add_any_rows(sums, job, rows, begin, n, g, T);
 }
 
@@ -127,12 +122,7 @@ NRG_INLINE void slope_vectors(float *g, const double *sums, const char *dp, cons
 static __attribute__((noinline)) void apply_slope(float *g, const double *sums, const char *dp, const char *p, size_t begin,
                                                   size_t n, nrg_dtype D)
 {
-    if (D == NRG_F32)
-        slope_vectors(g, sums, dp, p, begin, n, NRG_F32);
-    else if (D == NRG_F16)
-        slope_vectors(g, sums, dp, p, begin, n, NRG_F16);
-    else
-        slope_vectors(g, sums, dp, p, begin, n, NRG_BF16);
+    NRG_CALL_BY_DTYPE(D, slope_vectors, g, sums, dp, p, begin, n);
 }
 
 static void recurrent_backward(const nrg_recurrent_backward_job *job, nrg_dtype D)
@@ -181,12 +171,7 @@ NRG_INLINE void pack_columns(double *to, const char *p, size_t stride, size_t co
 static __attribute__((noinline)) void pack_run(double *to, const char *p, size_t stride, size_t count, size_t begin, size_t n,
                                                nrg_dtype dtype)
 {
-    if (dtype == NRG_F32)
-        pack_columns(to, p, stride, count, begin, n, NRG_F32);
-    else if (dtype == NRG_F16)
-        pack_columns(to, p, stride, count, begin, n, NRG_F16);
-    else
-        pack_columns(to, p, stride, count, begin, n, NRG_BF16);
+    NRG_CALL_BY_DTYPE(dtype, pack_columns, to, p, stride, count, begin, n);
 }
 
 /* The next `count` vectors p_(k-1), columns begin to begin + n: those of a chain's end, the p_0 of the next chain, and so on. */

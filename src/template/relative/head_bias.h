@@ -189,8 +189,9 @@ static __attribute__((noinline)) void bias_order(double *sums, size_t paired)
 }
 
 /* So many rows together, or one: whole vectors of all together, whatever is left row by row. */
-NRG_INLINE void bias_sum_rows(bias_strip s, size_t rows, size_t columns, nrg_dtype D)
+NRG_INLINE void bias_sum_rows_of(const bias_strip *at, size_t rows, size_t columns, nrg_dtype D)
 {
+    bias_strip s = *at;
     const int together = D == NRG_F32 ? BIAS_F32_ROWS : BIAS_ROWS;
     size_t done = 0;
     if (rows == (size_t)together) {
@@ -211,15 +212,7 @@ NRG_INLINE void bias_sum_rows(bias_strip s, size_t rows, size_t columns, nrg_dty
     }
 }
 
-#define BIAS_SUM_ROWS(name, D)                                                                                                   \
-    static __attribute__((noinline)) void bias_sum_rows_##name(const bias_strip *s, size_t rows, size_t columns)                 \
-    {                                                                                                                            \
-        bias_sum_rows(*s, rows, columns, D);                                                                                     \
-    }
-BIAS_SUM_ROWS(f32, NRG_F32)
-BIAS_SUM_ROWS(f16, NRG_F16)
-BIAS_SUM_ROWS(bf16, NRG_BF16)
-#undef BIAS_SUM_ROWS
+NRG_BY_DTYPE(bias_sum_rows, (at, rows, columns), const bias_strip *at, size_t rows, size_t columns)
 
 /* out: NULL if it is not asked for. */
 static __attribute__((noinline)) void bias_store(float *out, const double *sums, size_t n, int accumulate)
@@ -267,12 +260,7 @@ NRG_INLINE void bias_strip_sums(const nrg_head_bias_backward_job *job, size_t he
                 .stream = stream,
                 .paired = paired,
             };
-            if (D == NRG_F32)
-                bias_sum_rows_f32(&strip, together, columns);
-            else if (D == NRG_F16)
-                bias_sum_rows_f16(&strip, together, columns);
-            else
-                bias_sum_rows_bf16(&strip, together, columns);
+            bias_sum_rows(&strip, together, columns, D);
         }
     bias_order(du, paired);
     bias_order(dv, paired);

@@ -76,8 +76,11 @@ REL_NOINLINE void rel_ends(double ends[2], const nrg_relative_job *job, const ch
                            nrg_dtype D)
 {
     const size_t size = bytes_of(1, D, 0), begin = rel_right_begin(job, zero);
-    ends[0] = left ? rel_sum(a, rel_left_end(job, zero), D) : 0;
-    ends[1] = right ? rel_sum(a + begin * size, job->keys - begin, D) : 0;
+    ends[0] = ends[1] = 0;
+    if (left)
+        rel_sum(&ends[0], a, rel_left_end(job, zero), D);
+    if (right)
+        rel_sum(&ends[1], a + begin * size, job->keys - begin, D);
 }
 
 /* Slots first to end of a query that has them, as doubles; written up to a multiple of REL_STAGE_STEP, and one more. */

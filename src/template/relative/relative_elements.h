@@ -7,7 +7,7 @@
 #define NRG_TEMPLATE_RELATIVE_RELATIVE_ELEMENTS_H
 
 #include "../../job/relative.h"
-#include "../step.h"
+#include "../exact_lanes.h"
 
 #define REL_NOINLINE static __attribute__((noinline))
 
@@ -18,9 +18,7 @@ enum {
     REL_SEGMENT = 128,              /* elements of a dot product that are summed before they are folded */
     REL_VECTORS = (int)V_SUM2 / 2,  /* vectors of columns whose sums are in registers at once, for REL_ROWS rows */
     REL_CLASSES = V_SUM2 * VN / 16, /* rows of the table that are multiplied with REL_ROWS queries at once */
-    REL_WIDE = 32,                  /* floats that are padded to */
-    REL_LANES = 32,
-    REL_LANE_REGISTERS = 2 * REL_LANES / VN
+    REL_WIDE = 32                   /* floats that are padded to */
 };
 
 _Static_assert((int)REL_WIDE % ((int)REL_VECTORS * VN) == 0 && (int)REL_COLUMNS % (int)REL_WIDE == 0,
@@ -29,7 +27,7 @@ _Static_assert((int)REL_WIDE % ((int)REL_VECTORS * VN) == 0 && (int)REL_COLUMNS 
 /* ---- elements of one dtype ---- */
 
 /* n elements from p on as floats, and zeros up to a multiple of REL_WIDE. */
-NRG_INLINE void widen_elements(float *to, const char *p, size_t n, nrg_dtype D)
+NRG_INLINE void rel_widen_of(float *to, const char *p, size_t n, nrg_dtype D)
 {
     size_t i = 0;
     for (; i + VN <= n; i += VN)
@@ -42,48 +40,44 @@ NRG_INLINE void widen_elements(float *to, const char *p, size_t n, nrg_dtype D)
         v_st_f32(to + i, v_zero());
 }
 
+NRG_BY_DTYPE(rel_widen, (to, p, n), float *to, const char *p, size_t n)
+
 NRG_INLINE void add_to_lanes(vd *lanes, const char *p, size_t i, nrg_dtype D)
 {
-    if (D == NRG_F32) {
-        lanes[0] = vd_add(lanes[0], vd_ld_f32((const float *)p + i));
-        lanes[1] = vd_add(lanes[1], vd_ld_f32((const float *)p + i + VN / 2));
-        return;
-    }
-    const vf v = load_whole(p, i, D);
-    lanes[0] = vd_add(lanes[0], vd_low(v));
-    lanes[1] = vd_add(lanes[1], vd_high(v));
+    vd v[2];
+    load_doubles(v, p, i, D);
+    lanes[0] = vd_add(lanes[0], v[0]);
+    lanes[1] = vd_add(lanes[1], v[1]);
 }
 
 /* Σ of n elements, the t-th in lane t mod 32. */
-NRG_INLINE double sum_elements(const char *p, size_t n, nrg_dtype D)
+NRG_INLINE void rel_sum_of(double *sum, const char *p, size_t n, nrg_dtype D)
 {
-    enum { Q = REL_LANE_REGISTERS / 4 };
-    vd lanes[REL_LANE_REGISTERS];
+    vd lanes[EXACT_LANE_VDS];
     size_t i = 0;
     NRG_UNROLL
-    for (int j = 0; j < REL_LANE_REGISTERS; j++)
+    for (int j = 0; j < (int)EXACT_LANE_VDS; j++)
         lanes[j] = vd_zero();
-    for (; i + REL_LANES <= n; i += REL_LANES) {
+    for (; i + EXACT_LANES <= n; i += EXACT_LANES) {
         NRG_UNROLL
-        for (int j = 0; j < REL_LANE_REGISTERS; j += 2)
+        for (int j = 0; j < (int)EXACT_LANE_VDS; j += 2)
             add_to_lanes(lanes + j, p, i + (size_t)j * (VN / 2), D);
     }
     if (i < n) {
         float rest[REL_WIDE];
-        widen_elements(rest, p + bytes_of(i, D, 0), n - i, D);
+        rel_widen_of(rest, p + bytes_of(i, D, 0), n - i, D);
         NRG_UNROLL
-        for (int j = 0; j < REL_LANE_REGISTERS; j += 2)
+        for (int j = 0; j < (int)EXACT_LANE_VDS; j += 2)
             add_to_lanes(lanes + j, (const char *)rest, (size_t)j * (VN / 2), NRG_F32);
     }
-    vd8 folded;
-    NRG_UNROLL
-    for (int j = 0; j < Q; j++)
-        folded.v[j] = vd_add(vd_add(lanes[j], lanes[j + 2 * Q]), vd_add(lanes[j + Q], lanes[j + 3 * Q]));
-    return vd8_sum(&folded);
+    const vd8 folded = fold_exact(lanes);
+    *sum = vd8_sum(&folded);
 }
 
+NRG_BY_DTYPE(rel_sum, (sum, p, n), double *sum, const char *p, size_t n)
+
 /* n elements of a row become what is at `from`, or all of them *from, or take it in addition. */
-NRG_INLINE void put_elements(char *out, const float *from, size_t n, int slice, int accumulate, nrg_dtype D)
+NRG_INLINE void rel_put_of(char *out, const float *from, size_t n, int slice, int accumulate, nrg_dtype D)
 {
     const vf one = v_set1(*from);
     size_t i = 0;
@@ -109,11 +103,13 @@ NRG_INLINE void put_elements(char *out, const float *from, size_t n, int slice, 
     }
 }
 
+NRG_BY_DTYPE(rel_put, (out, from, n, slice, accumulate), char *out, const float *from, size_t n, int slice, int accumulate)
+
 enum { REL_PREFETCH = 32 };
 
 /* n elements, at most 8, of each of so many rows `step` bytes apart, as 8 doubles: zeros behind them. Those of rows further on
  * are fetched: nothing else in the processor knows that they will be asked for. */
-NRG_INLINE void gather_elements(double *to, const char *p, size_t step, size_t rows, size_t n, nrg_dtype D)
+NRG_INLINE void rel_gather_of(double *to, const char *p, size_t step, size_t rows, size_t n, nrg_dtype D)
 {
     for (; rows; rows--, p += step, to += 8) {
         __builtin_prefetch((const void *)((uintptr_t)p + REL_PREFETCH * step));
@@ -127,42 +123,7 @@ NRG_INLINE void gather_elements(double *to, const char *p, size_t step, size_t r
     }
 }
 
-#define REL_DTYPE(name, D)                                                                                                       \
-    REL_NOINLINE void rel_widen_##name(float *to, const char *p, size_t n) { widen_elements(to, p, n, D); }                      \
-    REL_NOINLINE double rel_sum_##name(const char *p, size_t n) { return sum_elements(p, n, D); }                                \
-    REL_NOINLINE void rel_gather_##name(double *to, const char *p, size_t step, size_t rows, size_t n)                           \
-    {                                                                                                                            \
-        gather_elements(to, p, step, rows, n, D);                                                                                \
-    }                                                                                                                            \
-    REL_NOINLINE void rel_put_##name(char *out, const float *from, size_t n, int slice, int accumulate)                          \
-    {                                                                                                                            \
-        put_elements(out, from, n, slice, accumulate, D);                                                                        \
-    }
-REL_DTYPE(f32, NRG_F32)
-REL_DTYPE(f16, NRG_F16)
-REL_DTYPE(bf16, NRG_BF16)
-#undef REL_DTYPE
-
-/* ---- the same, once a run ---- */
-
-#define REL_CHOOSE(D, call, arguments)                                                                                           \
-    (D == NRG_F32 ? call##_f32 arguments : D == NRG_F16 ? call##_f16 arguments : call##_bf16 arguments)
-
-REL_NOINLINE void rel_widen(float *to, const char *p, size_t n, nrg_dtype D) { REL_CHOOSE(D, rel_widen, (to, p, n)); }
-
-REL_NOINLINE double rel_sum(const char *p, size_t n, nrg_dtype D) { return REL_CHOOSE(D, rel_sum, (p, n)); }
-
-REL_NOINLINE void rel_put(char *out, const float *from, size_t n, int slice, int accumulate, nrg_dtype D)
-{
-    REL_CHOOSE(D, rel_put, (out, from, n, slice, accumulate));
-}
-
-NRG_INLINE void rel_gather(double *to, const char *p, size_t step, size_t rows, size_t n, nrg_dtype D)
-{
-    REL_CHOOSE(D, rel_gather, (to, p, step, rows, n));
-}
-
-#undef REL_CHOOSE
+NRG_BY_DTYPE(rel_gather, (to, p, step, rows, n), double *to, const char *p, size_t step, size_t rows, size_t n)
 
 enum {
     REL_STAGE = REL_SEGMENT,

@@ -1,4 +1,4 @@
-/* RMSNorm of every head and its rotation in one pass: norm_rope_row.h has a row, norm_rope_rows.h the walk over them.
+/* RMSNorm of every head and its rotation in one pass: norm_rope_row.h has a row.
  *
  * SPDX-License-Identifier: MIT */
 #ifndef NRG_TEMPLATE_ROPE_NORM_ROPE_H
@@ -67,18 +67,34 @@ NRG_INLINE void norm_rope_some_rows_of(const nrg_norm_rope_job *job, size_t *at,
 
 NRG_BY_DTYPE(norm_rope_some_rows, (job, at, needs_fallback), const nrg_norm_rope_job *job, size_t *at, unsigned *needs_fallback)
 
-#define NORM_ROPE_DTYPE f32
-#define NORM_ROPE_D NRG_F32
-#include "norm_rope_rows.h"
-#define NORM_ROPE_DTYPE f16
-#define NORM_ROPE_D NRG_F16
-#include "norm_rope_rows.h"
-#define NORM_ROPE_DTYPE bf16
-#define NORM_ROPE_D NRG_BF16
-#include "norm_rope_rows.h"
+/* Rows that need the fallback go through the kernels of the norm and of the rotation, outside the frame with the arrays. */
+NRG_INLINE void norm_rope_rows(const nrg_norm_rope_job *job, void (*in_turn)(const nrg_norm_rope_job *, size_t, size_t),
+                               nrg_dtype D)
+{
+    if (!norm_rope_serves(job, D)) {
+        in_turn(job, job->rope.begin, job->rope.end);
+        return;
+    }
+    unsigned needs_fallback;
+    for (size_t n = job->rope.begin, end = job->rope.end; n < end; n += NORM_BATCH) {
+        norm_rope_some_rows(job, &n, &needs_fallback, D);
+        for (size_t i = 0; n < end && i < NORM_BATCH; i++)
+            if (needs_fallback >> i & 1)
+                in_turn(job, n + i, n + i + 1);
+    }
+}
 
-NRG_PATH_KERNEL(norm_rope, f32, norm_rope, norm_rope_f32(job))
-NRG_PATH_KERNEL(norm_rope, f16, norm_rope, norm_rope_f16(job))
-NRG_PATH_KERNEL(norm_rope, bf16, norm_rope, norm_rope_bf16(job))
+/* The kernel of a dtype, which names those of its dtype only. */
+#define NORM_ROPE(dtype, D)                                                                                                      \
+    static __attribute__((noinline)) void in_turn_##dtype(const nrg_norm_rope_job *job, size_t begin, size_t end)                \
+    {                                                                                                                            \
+        norm_rope_in_turn(job, begin, end, bytes_of(1, D, 0), NRG_PATH_NAME(norm_forward_##dtype),                               \
+                          NRG_PATH_NAME(norm_gated_##dtype), NRG_PATH_NAME(rope_##dtype));                                       \
+    }                                                                                                                            \
+    NRG_PATH_KERNEL(norm_rope, dtype, norm_rope, norm_rope_rows(job, in_turn_##dtype, D))
+NORM_ROPE(f32, NRG_F32)
+NORM_ROPE(f16, NRG_F16)
+NORM_ROPE(bf16, NRG_BF16)
+#undef NORM_ROPE
 
 #endif

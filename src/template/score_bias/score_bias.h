@@ -75,14 +75,8 @@ NRG_INLINE vf score_biased(const score_stream *at, size_t j, vf scale, nrg_dtype
 /* What is streamed starts at a line, so that v_nt_* need not look. */
 NRG_INLINE void score_store(char *o, size_t j, vf v, int stream, nrg_dtype D)
 {
-    if (D == NRG_F32 && stream)
-        v_nt_f32(__builtin_assume_aligned((float *)o + j, VN * sizeof(float)), v);
-    else if (D == NRG_F32)
-        v_st_f32((float *)o + j, v);
-    else if (stream)
-        v_nt_half(__builtin_assume_aligned((uint16_t *)o + j, VN * sizeof(uint16_t)), to_half(v, D));
-    else
-        v_st_half((uint16_t *)o + j, to_half(v, D));
+    char *const to = o + bytes_of(j, D, 0);
+    store_whole(stream ? __builtin_assume_aligned(to, bytes_of(VN, D, 0)) : to, 0, v, D, stream);
 }
 
 /* G vectors. All loads come before the stores. */

@@ -439,8 +439,6 @@ static __attribute__((noinline)) void softmax_rows(const nrg_softmax_job *job, n
         v_nt_fence();
 }
 
-NRG_PATH_KERNEL(softmax, f32, softmax, softmax_rows(job, NRG_F32))
-NRG_PATH_KERNEL(softmax, f16, softmax, softmax_rows(job, NRG_F16))
-NRG_PATH_KERNEL(softmax, bf16, softmax, softmax_rows(job, NRG_BF16))
+NRG_PATH_KERNELS(softmax, softmax, softmax_rows)
 
 #endif

@@ -239,9 +239,7 @@ static __attribute__((noinline)) void softmax_backward_rows(const nrg_softmax_ba
         v_nt_fence();
 }
 
-NRG_PATH_KERNEL(softmax_backward, f32, softmax_backward, softmax_backward_rows(job, NRG_F32))
-NRG_PATH_KERNEL(softmax_backward, f16, softmax_backward, softmax_backward_rows(job, NRG_F16))
-NRG_PATH_KERNEL(softmax_backward, bf16, softmax_backward, softmax_backward_rows(job, NRG_BF16))
+NRG_PATH_KERNELS(softmax_backward, softmax_backward, softmax_backward_rows)
 #endif
 
 #endif
