@@ -107,7 +107,7 @@ once = contents(WORK / "once")
 twice = contents(WORK / "twice")
 differ = [file for file in once if once[file] != twice.get(file)]
 good(once.keys() == twice.keys() and not differ, f"the same commit gives other bytes: {differ}")
-wheels = [file for file in once if re.fullmatch(re.escape(NAME) + r"-(py3-none|cp311-abi3)-\w+\.whl", file)]
+wheels = [file for file in once if re.fullmatch(re.escape(NAME) + r"-cp311-abi3-\w+\.whl", file)]
 good(len(wheels) == 1 and set(once) - set(wheels) == {f"{NAME}-source.tar.gz", f"{NAME}.tar.gz", f"{NAME}-amalgamation.tar.gz",
                                                       f"{NAME}-hashes.txt", f"{NAME}-notes.md"}, f"the files are {set(once)}")
 tracked = {f"{NAME}/{name}" for name in git("ls-files").split("\n") if name}
@@ -124,7 +124,7 @@ with tarfile.open(WORK / "once" / f"{NAME}.tar.gz") as tar:
     good({name for name, member in members.items() if not member.isdir()} == expected, f"the sdist lacks {expected - set(members)} or has more files")
     good(all(member.uid == member.gid == 0 and not member.uname for member in members.values()), "the sdist names a user")
 with zipfile.ZipFile(WORK / "once" / wheels[0]) as wheel:
-    good({"nrg/__init__.py", "nrg/_abi.py", "nrg/libnrg.so", f"{NAME}.dist-info/METADATA", f"{NAME}.dist-info/RECORD"} <= set(wheel.namelist()),
+    good({"nrg/__init__.py", "nrg/_abi.py", "nrg/_replay.abi3.so", "nrg/libnrg.so", f"{NAME}.dist-info/METADATA", f"{NAME}.dist-info/RECORD"} <= set(wheel.namelist()),
          f"the wheel contains only {wheel.namelist()}")
     good({f"nrg/{file.name}" for file in (CLONE / "python/nrg").iterdir()} <= set(wheel.namelist()), "the wheel lacks files of python/nrg")
     good(f"\nVersion: {VERSION}\n" in wheel.read(f"{NAME}.dist-info/METADATA").decode(), "the wheel has another version")
