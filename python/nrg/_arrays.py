@@ -2,6 +2,7 @@
 the library cannot read in place is an error that names a remedy."""
 from __future__ import annotations
 
+import inspect
 import math
 import operator
 from typing import Any, Dict, Iterable, List, Mapping, Optional, Sequence, Tuple
@@ -121,6 +122,12 @@ def explained(error: Error, name: str, ids: Array, rows: int, ignored: Optional[
         return error
     function, status, _ = error._made_of
     return Error(function, status, f"{name}: expected integers from 0 to {rows - 1}, got {outside.flat[0]}")
+
+
+def name_function(function: Any, name: str, text: str) -> None:
+    """Gives a function that another one has made its public name and its text."""
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = inspect.cleandoc(text)
 
 
 def counted(value: Any, name: str) -> Tuple[int, Any]:

@@ -1,7 +1,7 @@
 """Activations (nrg/activation.h): a function for each, its backward pass, and activation() for any by name."""
 from __future__ import annotations
 
-from typing import Dict, Literal, Optional, Tuple
+from typing import Dict, Literal, Optional, Protocol, Tuple
 
 from . import _arrays as arrays
 from ._library import enum, planned, share, struct
@@ -76,145 +76,68 @@ def activation_backward(d_o: ArrayLike, x: ArrayLike, name: Activation, *, alpha
     return dx
 
 
+class _Forward(Protocol):
+    def __call__(self, x: ArrayLike, *, out: Optional[Array] = None, dtype: DType = None, threads: int = 1) -> Array:
+        ...
+
+
+class _Backward(Protocol):
+    def __call__(self, d_o: ArrayLike, x: ArrayLike, *, out: Optional[Array] = None, dtype: DType = None, threads: int = 1) -> Array:
+        ...
+
+
+def _element_wise(name: Activation, formula: str, results: str, gradients: str) -> Tuple[_Forward, _Backward]:
+    """Returns the functions of an activation without parameters. results, gradients: of the examples."""
+    def forward(x: ArrayLike, *, out: Optional[Array] = None, dtype: DType = None, threads: int = 1) -> Array:
+        return activation(x, name, out=out, dtype=dtype, threads=threads)
+
+    def backward(d_o: ArrayLike, x: ArrayLike, *, out: Optional[Array] = None, dtype: DType = None, threads: int = 1) -> Array:
+        return activation_backward(d_o, x, name, out=out, dtype=dtype, threads=threads)
+
+    arrays.name_function(forward, name, f"""Returns {formula} for each element of x.
+
+        Parameters:
+        - x: [...].
+        - out: the array for the result. It may be x.
+
+        >>> nrg.{name}(np.array([-1, 2], np.float32)).round(4)
+        array({results}, dtype=float32)
+        """)
+    arrays.name_function(backward, f"{name}_backward", f"""Returns the gradient of {name}() for each element: d_o times the slope at x.
+
+        Parameters:
+        - d_o, x: [...], of one shape and dtype.
+        - out: the array for the result. It may be d_o or x.
+
+        >>> d_o = np.ones(2, np.float32)
+        >>> nrg.{name}_backward(d_o, np.array([-1, 2], np.float32)).round(4)
+        array({gradients}, dtype=float32)
+        """)
+    return forward, backward
+
+
+sigmoid, sigmoid_backward = _element_wise("sigmoid", "1 / (1 + e^-x)", "[0.2689, 0.8808]", "[0.1966, 0.105 ]")
+silu, silu_backward = _element_wise("silu", "x · sigmoid(x)", "[-0.2689,  1.7616]", "[0.0723, 1.0908]")
+relu, relu_backward = _element_wise("relu", "max(x, 0)", "[0., 2.]", "[0., 1.]")
+relu2, relu2_backward = _element_wise("relu2", "max(x, 0)²", "[0., 4.]", "[0., 4.]")
+tanh, tanh_backward = _element_wise("tanh", "tanh x", "[-0.7616,  0.964 ]", "[0.42  , 0.0707]")
+gelu_tanh, gelu_tanh_backward = _element_wise("gelu_tanh", "x/2 · (1 + tanh(√(2/π) · (x + 0.044715 · x³)))",
+                                              "[-0.1588,  1.9546]", "[-0.083 ,  1.0861]")
+softplus, softplus_backward = _element_wise("softplus", "ln(1 + e^x)", "[0.3133, 2.1269]", "[0.2689, 0.8808]")
+hard_swish, hard_swish_backward = _element_wise("hard_swish", "x · min(1, max(0, (x + 3)/6))",
+                                                "[-0.3333,  1.6667]", "[0.1667, 1.1667]")
+hard_sigmoid, hard_sigmoid_backward = _element_wise("hard_sigmoid", "min(1, max(0, (x + 3)/6))",
+                                                    "[0.3333, 0.8333]", "[0.1667, 0.1667]")
+mish, mish_backward = _element_wise("mish", "x · tanh(ln(1 + e^x))", "[-0.3034,  1.944 ]", "[0.0592, 1.0693]")
+exp, exp_backward = _element_wise("exp", "e^x", "[0.3679, 7.3891]", "[0.3679, 7.3891]")
+expm1, expm1_backward = _element_wise("expm1", "e^x - 1", "[-0.6321,  6.3891]", "[0.3679, 7.3891]")
+softsign, softsign_backward = _element_wise("softsign", "x / (1 + |x|)", "[-0.5   ,  0.6667]", "[0.25  , 0.1111]")
+
+
 def _gelu(approximate: str) -> Activation:
     if approximate not in ("none", "tanh"):
         raise arrays.unexpected("approximate", "'none' or 'tanh'", approximate)
     return "gelu" if approximate == "none" else "gelu_tanh"
-
-
-def sigmoid(x: ArrayLike, *, out: Optional[Array] = None, dtype: DType = None, threads: int = 1) -> Array:
-    """Returns 1 / (1 + e^-x) for each element of x.
-
-    Parameters:
-    - x: [...].
-    - out: the array for the result. It may be x.
-
-    >>> nrg.sigmoid(np.array([-1, 2], np.float32)).round(4)
-    array([0.2689, 0.8808], dtype=float32)
-    """
-    return activation(x, "sigmoid", out=out, dtype=dtype, threads=threads)
-
-
-def sigmoid_backward(d_o: ArrayLike, x: ArrayLike, *, out: Optional[Array] = None, dtype: DType = None, threads: int = 1) -> Array:
-    """Returns the gradient of sigmoid() for each element: d_o times the slope at x.
-
-    Parameters:
-    - d_o, x: [...], of one shape and dtype.
-    - out: the array for the result. It may be d_o or x.
-
-    >>> d_o = np.ones(2, np.float32)
-    >>> nrg.sigmoid_backward(d_o, np.array([-1, 2], np.float32)).round(4)
-    array([0.1966, 0.105 ], dtype=float32)
-    """
-    return activation_backward(d_o, x, "sigmoid", out=out, dtype=dtype, threads=threads)
-
-
-def silu(x: ArrayLike, *, out: Optional[Array] = None, dtype: DType = None, threads: int = 1) -> Array:
-    """Returns x · sigmoid(x) for each element of x.
-
-    Parameters:
-    - x: [...].
-    - out: the array for the result. It may be x.
-
-    >>> nrg.silu(np.array([-1, 2], np.float32)).round(4)
-    array([-0.2689,  1.7616], dtype=float32)
-    """
-    return activation(x, "silu", out=out, dtype=dtype, threads=threads)
-
-
-def silu_backward(d_o: ArrayLike, x: ArrayLike, *, out: Optional[Array] = None, dtype: DType = None, threads: int = 1) -> Array:
-    """Returns the gradient of silu() for each element: d_o times the slope at x.
-
-    Parameters:
-    - d_o, x: [...], of one shape and dtype.
-    - out: the array for the result. It may be d_o or x.
-
-    >>> d_o = np.ones(2, np.float32)
-    >>> nrg.silu_backward(d_o, np.array([-1, 2], np.float32)).round(4)
-    array([0.0723, 1.0908], dtype=float32)
-    """
-    return activation_backward(d_o, x, "silu", out=out, dtype=dtype, threads=threads)
-
-
-def relu(x: ArrayLike, *, out: Optional[Array] = None, dtype: DType = None, threads: int = 1) -> Array:
-    """Returns max(x, 0) for each element of x.
-
-    Parameters:
-    - x: [...].
-    - out: the array for the result. It may be x.
-
-    >>> nrg.relu(np.array([-1, 2], np.float32)).round(4)
-    array([0., 2.], dtype=float32)
-    """
-    return activation(x, "relu", out=out, dtype=dtype, threads=threads)
-
-
-def relu_backward(d_o: ArrayLike, x: ArrayLike, *, out: Optional[Array] = None, dtype: DType = None, threads: int = 1) -> Array:
-    """Returns the gradient of relu() for each element: d_o times the slope at x.
-
-    Parameters:
-    - d_o, x: [...], of one shape and dtype.
-    - out: the array for the result. It may be d_o or x.
-
-    >>> d_o = np.ones(2, np.float32)
-    >>> nrg.relu_backward(d_o, np.array([-1, 2], np.float32)).round(4)
-    array([0., 1.], dtype=float32)
-    """
-    return activation_backward(d_o, x, "relu", out=out, dtype=dtype, threads=threads)
-
-
-def relu2(x: ArrayLike, *, out: Optional[Array] = None, dtype: DType = None, threads: int = 1) -> Array:
-    """Returns max(x, 0)² for each element of x.
-
-    Parameters:
-    - x: [...].
-    - out: the array for the result. It may be x.
-
-    >>> nrg.relu2(np.array([-1, 2], np.float32)).round(4)
-    array([0., 4.], dtype=float32)
-    """
-    return activation(x, "relu2", out=out, dtype=dtype, threads=threads)
-
-
-def relu2_backward(d_o: ArrayLike, x: ArrayLike, *, out: Optional[Array] = None, dtype: DType = None, threads: int = 1) -> Array:
-    """Returns the gradient of relu2() for each element: d_o times the slope at x.
-
-    Parameters:
-    - d_o, x: [...], of one shape and dtype.
-    - out: the array for the result. It may be d_o or x.
-
-    >>> d_o = np.ones(2, np.float32)
-    >>> nrg.relu2_backward(d_o, np.array([-1, 2], np.float32)).round(4)
-    array([0., 4.], dtype=float32)
-    """
-    return activation_backward(d_o, x, "relu2", out=out, dtype=dtype, threads=threads)
-
-
-def tanh(x: ArrayLike, *, out: Optional[Array] = None, dtype: DType = None, threads: int = 1) -> Array:
-    """Returns tanh x for each element of x.
-
-    Parameters:
-    - x: [...].
-    - out: the array for the result. It may be x.
-
-    >>> nrg.tanh(np.array([-1, 2], np.float32)).round(4)
-    array([-0.7616,  0.964 ], dtype=float32)
-    """
-    return activation(x, "tanh", out=out, dtype=dtype, threads=threads)
-
-
-def tanh_backward(d_o: ArrayLike, x: ArrayLike, *, out: Optional[Array] = None, dtype: DType = None, threads: int = 1) -> Array:
-    """Returns the gradient of tanh() for each element: d_o times the slope at x.
-
-    Parameters:
-    - d_o, x: [...], of one shape and dtype.
-    - out: the array for the result. It may be d_o or x.
-
-    >>> d_o = np.ones(2, np.float32)
-    >>> nrg.tanh_backward(d_o, np.array([-1, 2], np.float32)).round(4)
-    array([0.42  , 0.0707], dtype=float32)
-    """
-    return activation_backward(d_o, x, "tanh", out=out, dtype=dtype, threads=threads)
 
 
 def gelu(x: ArrayLike, approximate: Literal["none", "tanh"] = "none", *, out: Optional[Array] = None, dtype: DType = None,
@@ -248,60 +171,6 @@ def gelu_backward(d_o: ArrayLike, x: ArrayLike, approximate: Literal["none", "ta
     return activation_backward(d_o, x, _gelu(approximate), out=out, dtype=dtype, threads=threads)
 
 
-def gelu_tanh(x: ArrayLike, *, out: Optional[Array] = None, dtype: DType = None, threads: int = 1) -> Array:
-    """Returns x/2 · (1 + tanh(√(2/π) · (x + 0.044715 · x³))) for each element of x.
-
-    Parameters:
-    - x: [...].
-    - out: the array for the result. It may be x.
-
-    >>> nrg.gelu_tanh(np.array([-1, 2], np.float32)).round(4)
-    array([-0.1588,  1.9546], dtype=float32)
-    """
-    return activation(x, "gelu_tanh", out=out, dtype=dtype, threads=threads)
-
-
-def gelu_tanh_backward(d_o: ArrayLike, x: ArrayLike, *, out: Optional[Array] = None, dtype: DType = None, threads: int = 1) -> Array:
-    """Returns the gradient of gelu_tanh() for each element: d_o times the slope at x.
-
-    Parameters:
-    - d_o, x: [...], of one shape and dtype.
-    - out: the array for the result. It may be d_o or x.
-
-    >>> d_o = np.ones(2, np.float32)
-    >>> nrg.gelu_tanh_backward(d_o, np.array([-1, 2], np.float32)).round(4)
-    array([-0.083 ,  1.0861], dtype=float32)
-    """
-    return activation_backward(d_o, x, "gelu_tanh", out=out, dtype=dtype, threads=threads)
-
-
-def softplus(x: ArrayLike, *, out: Optional[Array] = None, dtype: DType = None, threads: int = 1) -> Array:
-    """Returns ln(1 + e^x) for each element of x.
-
-    Parameters:
-    - x: [...].
-    - out: the array for the result. It may be x.
-
-    >>> nrg.softplus(np.array([-1, 2], np.float32)).round(4)
-    array([0.3133, 2.1269], dtype=float32)
-    """
-    return activation(x, "softplus", out=out, dtype=dtype, threads=threads)
-
-
-def softplus_backward(d_o: ArrayLike, x: ArrayLike, *, out: Optional[Array] = None, dtype: DType = None, threads: int = 1) -> Array:
-    """Returns the gradient of softplus() for each element: d_o times the slope at x.
-
-    Parameters:
-    - d_o, x: [...], of one shape and dtype.
-    - out: the array for the result. It may be d_o or x.
-
-    >>> d_o = np.ones(2, np.float32)
-    >>> nrg.softplus_backward(d_o, np.array([-1, 2], np.float32)).round(4)
-    array([0.2689, 0.8808], dtype=float32)
-    """
-    return activation_backward(d_o, x, "softplus", out=out, dtype=dtype, threads=threads)
-
-
 def gelu_quick(x: ArrayLike, alpha: float = 1.702, *, out: Optional[Array] = None, dtype: DType = None, threads: int = 1) -> Array:
     """Returns x · sigmoid(alpha · x) for each element of x.
 
@@ -330,60 +199,6 @@ def gelu_quick_backward(d_o: ArrayLike, x: ArrayLike, alpha: float = 1.702, *, o
     array([-0.0678,  1.0738], dtype=float32)
     """
     return activation_backward(d_o, x, "gelu_quick", alpha=alpha, out=out, dtype=dtype, threads=threads)
-
-
-def hard_swish(x: ArrayLike, *, out: Optional[Array] = None, dtype: DType = None, threads: int = 1) -> Array:
-    """Returns x · min(1, max(0, (x + 3)/6)) for each element of x.
-
-    Parameters:
-    - x: [...].
-    - out: the array for the result. It may be x.
-
-    >>> nrg.hard_swish(np.array([-1, 2], np.float32)).round(4)
-    array([-0.3333,  1.6667], dtype=float32)
-    """
-    return activation(x, "hard_swish", out=out, dtype=dtype, threads=threads)
-
-
-def hard_swish_backward(d_o: ArrayLike, x: ArrayLike, *, out: Optional[Array] = None, dtype: DType = None, threads: int = 1) -> Array:
-    """Returns the gradient of hard_swish() for each element: d_o times the slope at x.
-
-    Parameters:
-    - d_o, x: [...], of one shape and dtype.
-    - out: the array for the result. It may be d_o or x.
-
-    >>> d_o = np.ones(2, np.float32)
-    >>> nrg.hard_swish_backward(d_o, np.array([-1, 2], np.float32)).round(4)
-    array([0.1667, 1.1667], dtype=float32)
-    """
-    return activation_backward(d_o, x, "hard_swish", out=out, dtype=dtype, threads=threads)
-
-
-def hard_sigmoid(x: ArrayLike, *, out: Optional[Array] = None, dtype: DType = None, threads: int = 1) -> Array:
-    """Returns min(1, max(0, (x + 3)/6)) for each element of x.
-
-    Parameters:
-    - x: [...].
-    - out: the array for the result. It may be x.
-
-    >>> nrg.hard_sigmoid(np.array([-1, 2], np.float32)).round(4)
-    array([0.3333, 0.8333], dtype=float32)
-    """
-    return activation(x, "hard_sigmoid", out=out, dtype=dtype, threads=threads)
-
-
-def hard_sigmoid_backward(d_o: ArrayLike, x: ArrayLike, *, out: Optional[Array] = None, dtype: DType = None, threads: int = 1) -> Array:
-    """Returns the gradient of hard_sigmoid() for each element: d_o times the slope at x.
-
-    Parameters:
-    - d_o, x: [...], of one shape and dtype.
-    - out: the array for the result. It may be d_o or x.
-
-    >>> d_o = np.ones(2, np.float32)
-    >>> nrg.hard_sigmoid_backward(d_o, np.array([-1, 2], np.float32)).round(4)
-    array([0.1667, 0.1667], dtype=float32)
-    """
-    return activation_backward(d_o, x, "hard_sigmoid", out=out, dtype=dtype, threads=threads)
 
 
 def elu(x: ArrayLike, alpha: float = 1.0, *, out: Optional[Array] = None, dtype: DType = None, threads: int = 1) -> Array:
@@ -444,111 +259,3 @@ def leaky_relu_backward(d_o: ArrayLike, x: ArrayLike, negative_slope: float = 0.
     array([0.01, 1.  ], dtype=float32)
     """
     return activation_backward(d_o, x, "leaky_relu", alpha=negative_slope, out=out, dtype=dtype, threads=threads)
-
-
-def mish(x: ArrayLike, *, out: Optional[Array] = None, dtype: DType = None, threads: int = 1) -> Array:
-    """Returns x · tanh(ln(1 + e^x)) for each element of x.
-
-    Parameters:
-    - x: [...].
-    - out: the array for the result. It may be x.
-
-    >>> nrg.mish(np.array([-1, 2], np.float32)).round(4)
-    array([-0.3034,  1.944 ], dtype=float32)
-    """
-    return activation(x, "mish", out=out, dtype=dtype, threads=threads)
-
-
-def mish_backward(d_o: ArrayLike, x: ArrayLike, *, out: Optional[Array] = None, dtype: DType = None, threads: int = 1) -> Array:
-    """Returns the gradient of mish() for each element: d_o times the slope at x.
-
-    Parameters:
-    - d_o, x: [...], of one shape and dtype.
-    - out: the array for the result. It may be d_o or x.
-
-    >>> d_o = np.ones(2, np.float32)
-    >>> nrg.mish_backward(d_o, np.array([-1, 2], np.float32)).round(4)
-    array([0.0592, 1.0693], dtype=float32)
-    """
-    return activation_backward(d_o, x, "mish", out=out, dtype=dtype, threads=threads)
-
-
-def exp(x: ArrayLike, *, out: Optional[Array] = None, dtype: DType = None, threads: int = 1) -> Array:
-    """Returns e^x for each element of x.
-
-    Parameters:
-    - x: [...].
-    - out: the array for the result. It may be x.
-
-    >>> nrg.exp(np.array([-1, 2], np.float32)).round(4)
-    array([0.3679, 7.3891], dtype=float32)
-    """
-    return activation(x, "exp", out=out, dtype=dtype, threads=threads)
-
-
-def exp_backward(d_o: ArrayLike, x: ArrayLike, *, out: Optional[Array] = None, dtype: DType = None, threads: int = 1) -> Array:
-    """Returns the gradient of exp() for each element: d_o times the slope at x.
-
-    Parameters:
-    - d_o, x: [...], of one shape and dtype.
-    - out: the array for the result. It may be d_o or x.
-
-    >>> d_o = np.ones(2, np.float32)
-    >>> nrg.exp_backward(d_o, np.array([-1, 2], np.float32)).round(4)
-    array([0.3679, 7.3891], dtype=float32)
-    """
-    return activation_backward(d_o, x, "exp", out=out, dtype=dtype, threads=threads)
-
-
-def expm1(x: ArrayLike, *, out: Optional[Array] = None, dtype: DType = None, threads: int = 1) -> Array:
-    """Returns e^x - 1 for each element of x.
-
-    Parameters:
-    - x: [...].
-    - out: the array for the result. It may be x.
-
-    >>> nrg.expm1(np.array([-1, 2], np.float32)).round(4)
-    array([-0.6321,  6.3891], dtype=float32)
-    """
-    return activation(x, "expm1", out=out, dtype=dtype, threads=threads)
-
-
-def expm1_backward(d_o: ArrayLike, x: ArrayLike, *, out: Optional[Array] = None, dtype: DType = None, threads: int = 1) -> Array:
-    """Returns the gradient of expm1() for each element: d_o times the slope at x.
-
-    Parameters:
-    - d_o, x: [...], of one shape and dtype.
-    - out: the array for the result. It may be d_o or x.
-
-    >>> d_o = np.ones(2, np.float32)
-    >>> nrg.expm1_backward(d_o, np.array([-1, 2], np.float32)).round(4)
-    array([0.3679, 7.3891], dtype=float32)
-    """
-    return activation_backward(d_o, x, "expm1", out=out, dtype=dtype, threads=threads)
-
-
-def softsign(x: ArrayLike, *, out: Optional[Array] = None, dtype: DType = None, threads: int = 1) -> Array:
-    """Returns x / (1 + |x|) for each element of x.
-
-    Parameters:
-    - x: [...].
-    - out: the array for the result. It may be x.
-
-    >>> nrg.softsign(np.array([-1, 2], np.float32)).round(4)
-    array([-0.5   ,  0.6667], dtype=float32)
-    """
-    return activation(x, "softsign", out=out, dtype=dtype, threads=threads)
-
-
-def softsign_backward(d_o: ArrayLike, x: ArrayLike, *, out: Optional[Array] = None, dtype: DType = None, threads: int = 1) -> Array:
-    """Returns the gradient of softsign() for each element: d_o times the slope at x.
-
-    Parameters:
-    - d_o, x: [...], of one shape and dtype.
-    - out: the array for the result. It may be d_o or x.
-
-    >>> d_o = np.ones(2, np.float32)
-    >>> nrg.softsign_backward(d_o, np.array([-1, 2], np.float32)).round(4)
-    array([0.25  , 0.1111], dtype=float32)
-    """
-    return activation_backward(d_o, x, "softsign", out=out, dtype=dtype, threads=threads)

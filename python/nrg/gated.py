@@ -1,7 +1,7 @@
 """Gated linear units (nrg/glu.h): o = g(a) ⊙ b."""
 from __future__ import annotations
 
-from typing import Any, Dict, Optional, Tuple, overload
+from typing import Any, Dict, Optional, Protocol, Tuple, overload
 
 from . import _arrays as arrays
 from . import _quantized as quantized
@@ -144,314 +144,76 @@ def glu_backward(d_o: ArrayLike, a: ArrayLike, b: Optional[ArrayLike] = None, di
     return results
 
 
-
-@overload
-def swiglu(a: ArrayLike, b: Optional[ArrayLike] = None, *, dim: Optional[int] = None, axis: Optional[int] = None, pairs: bool = False,
-           swapped: bool = False, limit: Optional[float] = None, b_offset: float = 0.0, out: Optional[Array] = None, format: None = None,
-           rounding: Rounding = "to_even", dtype: DType = None, threads: int = 1) -> Array:
-    ...
-
-
-@overload
-def swiglu(a: ArrayLike, b: Optional[ArrayLike] = None, *, dim: Optional[int] = None, axis: Optional[int] = None, pairs: bool = False,
-           swapped: bool = False, limit: Optional[float] = None, b_offset: float = 0.0, out: Optional[Array] = None,
-           format: Optional[str] = None, rounding: Rounding = "to_even", dtype: DType = None, threads: int = 1) -> Any:
-    ...
-
-
-def swiglu(a: ArrayLike, b: Optional[ArrayLike] = None, *, dim: Optional[int] = None, axis: Optional[int] = None, pairs: bool = False,
-           swapped: bool = False, limit: Optional[float] = None, b_offset: float = 0.0, out: Optional[Array] = None,
-           format: Optional[str] = None, rounding: Rounding = "to_even", dtype: DType = None, threads: int = 1) -> Any:
-    """Returns silu(a) ⊙ b, for each element.
-
-    Parameters:
-    - a, b: [..., dim]. Or only a, [..., 2·dim]: each row has the gate, then the other half.
-    - dim, axis, pairs, swapped, limit, b_offset, out, format, rounding: as in glu().
-
-    Returns an array [..., dim], or bytes if there is a format.
-
-    >>> nrg.swiglu(np.array([[2, 3]], np.float32)).round(4)
-    array([[5.2848]], dtype=float32)
-    """
-    return glu(a, b, activation="silu", dim=dim, axis=axis, pairs=pairs, swapped=swapped, limit=limit, b_offset=b_offset, alpha=None,
-               out=out, format=format, rounding=rounding, dtype=dtype, threads=threads)
-
-
-def swiglu_backward(d_o: ArrayLike, a: ArrayLike, b: Optional[ArrayLike] = None, *, dim: Optional[int] = None, axis: Optional[int] = None,
-                    pairs: bool = False, swapped: bool = False, limit: Optional[float] = None, b_offset: float = 0.0, out: Any = None,
-                    dtype: DType = None, threads: int = 1) -> Any:
-    """Returns the gradients of swiglu(), called with the same arguments.
-
-    Parameters:
-    - d_o: [..., dim]: the gradient of the result.
-    - a, b and options: as in swiglu().
-    - out: arrays for the result, as in glu_backward().
-
-    Returns (da, db), each [..., dim]; if b is None, one array like a.
-
-    >>> d_o = np.ones((1, 1), np.float32)
-    >>> nrg.swiglu_backward(d_o, np.array([[2, 3]], np.float32)).round(4)
-    array([[3.2724, 1.7616]], dtype=float32)
-    """
-    return glu_backward(d_o, a, b, activation="silu", dim=dim, axis=axis, pairs=pairs, swapped=swapped, limit=limit, b_offset=b_offset,
-                        alpha=None, out=out, dtype=dtype, threads=threads)
-
-
-@overload
-def geglu(a: ArrayLike, b: Optional[ArrayLike] = None, *, dim: Optional[int] = None, axis: Optional[int] = None, pairs: bool = False,
-          swapped: bool = False, limit: Optional[float] = None, b_offset: float = 0.0, out: Optional[Array] = None, format: None = None,
-          rounding: Rounding = "to_even", dtype: DType = None, threads: int = 1) -> Array:
-    ...
-
-
-@overload
-def geglu(a: ArrayLike, b: Optional[ArrayLike] = None, *, dim: Optional[int] = None, axis: Optional[int] = None, pairs: bool = False,
-          swapped: bool = False, limit: Optional[float] = None, b_offset: float = 0.0, out: Optional[Array] = None,
-          format: Optional[str] = None, rounding: Rounding = "to_even", dtype: DType = None, threads: int = 1) -> Any:
-    ...
-
-
-def geglu(a: ArrayLike, b: Optional[ArrayLike] = None, *, dim: Optional[int] = None, axis: Optional[int] = None, pairs: bool = False,
-          swapped: bool = False, limit: Optional[float] = None, b_offset: float = 0.0, out: Optional[Array] = None,
-          format: Optional[str] = None, rounding: Rounding = "to_even", dtype: DType = None, threads: int = 1) -> Any:
-    """Returns gelu(a) ⊙ b, for each element.
-
-    Parameters:
-    - a, b: [..., dim]. Or only a, [..., 2·dim]: each row has the gate, then the other half.
-    - dim, axis, pairs, swapped, limit, b_offset, out, format, rounding: as in glu().
-
-    Returns an array [..., dim], or bytes if there is a format.
-
-    >>> nrg.geglu(np.array([[2, 3]], np.float32)).round(4)
-    array([[5.8635]], dtype=float32)
-    """
-    return glu(a, b, activation="gelu", dim=dim, axis=axis, pairs=pairs, swapped=swapped, limit=limit, b_offset=b_offset, alpha=None,
-               out=out, format=format, rounding=rounding, dtype=dtype, threads=threads)
-
-
-def geglu_backward(d_o: ArrayLike, a: ArrayLike, b: Optional[ArrayLike] = None, *, dim: Optional[int] = None, axis: Optional[int] = None,
-                   pairs: bool = False, swapped: bool = False, limit: Optional[float] = None, b_offset: float = 0.0, out: Any = None,
-                   dtype: DType = None, threads: int = 1) -> Any:
-    """Returns the gradients of geglu(), called with the same arguments.
-
-    Parameters:
-    - d_o: [..., dim]: the gradient of the result.
-    - a, b and options: as in geglu().
-    - out: arrays for the result, as in glu_backward().
-
-    Returns (da, db), each [..., dim]; if b is None, one array like a.
-
-    >>> d_o = np.ones((1, 1), np.float32)
-    >>> nrg.geglu_backward(d_o, np.array([[2, 3]], np.float32)).round(4)
-    array([[3.2557, 1.9545]], dtype=float32)
-    """
-    return glu_backward(d_o, a, b, activation="gelu", dim=dim, axis=axis, pairs=pairs, swapped=swapped, limit=limit, b_offset=b_offset,
-                        alpha=None, out=out, dtype=dtype, threads=threads)
-
-
-@overload
-def geglu_tanh(a: ArrayLike, b: Optional[ArrayLike] = None, *, dim: Optional[int] = None, axis: Optional[int] = None, pairs: bool = False,
-               swapped: bool = False, limit: Optional[float] = None, b_offset: float = 0.0, out: Optional[Array] = None,
-               format: None = None, rounding: Rounding = "to_even", dtype: DType = None, threads: int = 1) -> Array:
-    ...
-
-
-@overload
-def geglu_tanh(a: ArrayLike, b: Optional[ArrayLike] = None, *, dim: Optional[int] = None, axis: Optional[int] = None, pairs: bool = False,
-               swapped: bool = False, limit: Optional[float] = None, b_offset: float = 0.0, out: Optional[Array] = None,
-               format: Optional[str] = None, rounding: Rounding = "to_even", dtype: DType = None, threads: int = 1) -> Any:
-    ...
-
-
-def geglu_tanh(a: ArrayLike, b: Optional[ArrayLike] = None, *, dim: Optional[int] = None, axis: Optional[int] = None, pairs: bool = False,
-               swapped: bool = False, limit: Optional[float] = None, b_offset: float = 0.0, out: Optional[Array] = None,
-               format: Optional[str] = None, rounding: Rounding = "to_even", dtype: DType = None, threads: int = 1) -> Any:
-    """Returns gelu_tanh(a) ⊙ b, for each element.
-
-    Parameters:
-    - a, b: [..., dim]. Or only a, [..., 2·dim]: each row has the gate, then the other half.
-    - dim, axis, pairs, swapped, limit, b_offset, out, format, rounding: as in glu().
-
-    Returns an array [..., dim], or bytes if there is a format.
-
-    >>> nrg.geglu_tanh(np.array([[2, 3]], np.float32)).round(4)
-    array([[5.8638]], dtype=float32)
-    """
-    return glu(a, b, activation="gelu_tanh", dim=dim, axis=axis, pairs=pairs, swapped=swapped, limit=limit, b_offset=b_offset, alpha=None,
-               out=out, format=format, rounding=rounding, dtype=dtype, threads=threads)
-
-
-def geglu_tanh_backward(d_o: ArrayLike, a: ArrayLike, b: Optional[ArrayLike] = None, *, dim: Optional[int] = None,
-                        axis: Optional[int] = None, pairs: bool = False, swapped: bool = False, limit: Optional[float] = None,
-                        b_offset: float = 0.0, out: Any = None, dtype: DType = None, threads: int = 1) -> Any:
-    """Returns the gradients of geglu_tanh(), called with the same arguments.
-
-    Parameters:
-    - d_o: [..., dim]: the gradient of the result.
-    - a, b and options: as in geglu_tanh().
-    - out: arrays for the result, as in glu_backward().
-
-    Returns (da, db), each [..., dim]; if b is None, one array like a.
-
-    >>> d_o = np.ones((1, 1), np.float32)
-    >>> nrg.geglu_tanh_backward(d_o, np.array([[2, 3]], np.float32)).round(4)
-    array([[3.2583, 1.9546]], dtype=float32)
-    """
-    return glu_backward(d_o, a, b, activation="gelu_tanh", dim=dim, axis=axis, pairs=pairs, swapped=swapped, limit=limit,
-                        b_offset=b_offset, alpha=None, out=out, dtype=dtype, threads=threads)
-
-
-@overload
-def reglu(a: ArrayLike, b: Optional[ArrayLike] = None, *, dim: Optional[int] = None, axis: Optional[int] = None, pairs: bool = False,
-          swapped: bool = False, limit: Optional[float] = None, b_offset: float = 0.0, out: Optional[Array] = None, format: None = None,
-          rounding: Rounding = "to_even", dtype: DType = None, threads: int = 1) -> Array:
-    ...
-
-
-@overload
-def reglu(a: ArrayLike, b: Optional[ArrayLike] = None, *, dim: Optional[int] = None, axis: Optional[int] = None, pairs: bool = False,
-          swapped: bool = False, limit: Optional[float] = None, b_offset: float = 0.0, out: Optional[Array] = None,
-          format: Optional[str] = None, rounding: Rounding = "to_even", dtype: DType = None, threads: int = 1) -> Any:
-    ...
-
-
-def reglu(a: ArrayLike, b: Optional[ArrayLike] = None, *, dim: Optional[int] = None, axis: Optional[int] = None, pairs: bool = False,
-          swapped: bool = False, limit: Optional[float] = None, b_offset: float = 0.0, out: Optional[Array] = None,
-          format: Optional[str] = None, rounding: Rounding = "to_even", dtype: DType = None, threads: int = 1) -> Any:
-    """Returns relu(a) ⊙ b, for each element.
-
-    Parameters:
-    - a, b: [..., dim]. Or only a, [..., 2·dim]: each row has the gate, then the other half.
-    - dim, axis, pairs, swapped, limit, b_offset, out, format, rounding: as in glu().
-
-    Returns an array [..., dim], or bytes if there is a format.
-
-    >>> nrg.reglu(np.array([[2, 3]], np.float32)).round(4)
-    array([[6.]], dtype=float32)
-    """
-    return glu(a, b, activation="relu", dim=dim, axis=axis, pairs=pairs, swapped=swapped, limit=limit, b_offset=b_offset, alpha=None,
-               out=out, format=format, rounding=rounding, dtype=dtype, threads=threads)
-
-
-def reglu_backward(d_o: ArrayLike, a: ArrayLike, b: Optional[ArrayLike] = None, *, dim: Optional[int] = None, axis: Optional[int] = None,
-                   pairs: bool = False, swapped: bool = False, limit: Optional[float] = None, b_offset: float = 0.0, out: Any = None,
-                   dtype: DType = None, threads: int = 1) -> Any:
-    """Returns the gradients of reglu(), called with the same arguments.
-
-    Parameters:
-    - d_o: [..., dim]: the gradient of the result.
-    - a, b and options: as in reglu().
-    - out: arrays for the result, as in glu_backward().
-
-    Returns (da, db), each [..., dim]; if b is None, one array like a.
-
-    >>> d_o = np.ones((1, 1), np.float32)
-    >>> nrg.reglu_backward(d_o, np.array([[2, 3]], np.float32)).round(4)
-    array([[3., 2.]], dtype=float32)
-    """
-    return glu_backward(d_o, a, b, activation="relu", dim=dim, axis=axis, pairs=pairs, swapped=swapped, limit=limit, b_offset=b_offset,
-                        alpha=None, out=out, dtype=dtype, threads=threads)
-
-
-@overload
-def bilinear(a: ArrayLike, b: Optional[ArrayLike] = None, *, dim: Optional[int] = None, axis: Optional[int] = None, pairs: bool = False,
-             swapped: bool = False, limit: Optional[float] = None, b_offset: float = 0.0, out: Optional[Array] = None, format: None = None,
-             rounding: Rounding = "to_even", dtype: DType = None, threads: int = 1) -> Array:
-    ...
-
-
-@overload
-def bilinear(a: ArrayLike, b: Optional[ArrayLike] = None, *, dim: Optional[int] = None, axis: Optional[int] = None, pairs: bool = False,
-             swapped: bool = False, limit: Optional[float] = None, b_offset: float = 0.0, out: Optional[Array] = None,
-             format: Optional[str] = None, rounding: Rounding = "to_even", dtype: DType = None, threads: int = 1) -> Any:
-    ...
-
-
-def bilinear(a: ArrayLike, b: Optional[ArrayLike] = None, *, dim: Optional[int] = None, axis: Optional[int] = None, pairs: bool = False,
-             swapped: bool = False, limit: Optional[float] = None, b_offset: float = 0.0, out: Optional[Array] = None,
-             format: Optional[str] = None, rounding: Rounding = "to_even", dtype: DType = None, threads: int = 1) -> Any:
-    """Returns a ⊙ b, for each element.
-
-    Parameters:
-    - a, b: [..., dim]. Or only a, [..., 2·dim]: each row has the gate, then the other half.
-    - dim, axis, pairs, swapped, limit, b_offset, out, format, rounding: as in glu().
-
-    Returns an array [..., dim], or bytes if there is a format.
-
-    >>> nrg.bilinear(np.array([[2, 3]], np.float32)).round(4)
-    array([[6.]], dtype=float32)
-    """
-    return glu(a, b, activation="identity", dim=dim, axis=axis, pairs=pairs, swapped=swapped, limit=limit, b_offset=b_offset, alpha=None,
-               out=out, format=format, rounding=rounding, dtype=dtype, threads=threads)
-
-
-def bilinear_backward(d_o: ArrayLike, a: ArrayLike, b: Optional[ArrayLike] = None, *, dim: Optional[int] = None,
-                      axis: Optional[int] = None, pairs: bool = False, swapped: bool = False, limit: Optional[float] = None,
-                      b_offset: float = 0.0, out: Any = None, dtype: DType = None, threads: int = 1) -> Any:
-    """Returns the gradients of bilinear(), called with the same arguments.
-
-    Parameters:
-    - d_o: [..., dim]: the gradient of the result.
-    - a, b and options: as in bilinear().
-    - out: arrays for the result, as in glu_backward().
-
-    Returns (da, db), each [..., dim]; if b is None, one array like a.
-
-    >>> d_o = np.ones((1, 1), np.float32)
-    >>> nrg.bilinear_backward(d_o, np.array([[2, 3]], np.float32)).round(4)
-    array([[3., 2.]], dtype=float32)
-    """
-    return glu_backward(d_o, a, b, activation="identity", dim=dim, axis=axis, pairs=pairs, swapped=swapped, limit=limit, b_offset=b_offset,
-                        alpha=None, out=out, dtype=dtype, threads=threads)
-
-
-@overload
-def swiglu_oai(a: ArrayLike, b: Optional[ArrayLike] = None, *, dim: Optional[int] = None, axis: Optional[int] = None, pairs: bool = False,
-               swapped: bool = False, limit: Optional[float] = 7.0, b_offset: float = 1.0, out: Optional[Array] = None,
-               format: None = None, rounding: Rounding = "to_even", dtype: DType = None, threads: int = 1) -> Array:
-    ...
-
-
-@overload
-def swiglu_oai(a: ArrayLike, b: Optional[ArrayLike] = None, *, dim: Optional[int] = None, axis: Optional[int] = None, pairs: bool = False,
-               swapped: bool = False, limit: Optional[float] = 7.0, b_offset: float = 1.0, out: Optional[Array] = None,
-               format: Optional[str] = None, rounding: Rounding = "to_even", dtype: DType = None, threads: int = 1) -> Any:
-    ...
-
-
-def swiglu_oai(a: ArrayLike, b: Optional[ArrayLike] = None, *, dim: Optional[int] = None, axis: Optional[int] = None, pairs: bool = False,
-               swapped: bool = False, limit: Optional[float] = 7.0, b_offset: float = 1.0, out: Optional[Array] = None,
-               format: Optional[str] = None, rounding: Rounding = "to_even", dtype: DType = None, threads: int = 1) -> Any:
-    """Returns gpt-oss's unit: gelu_quick(min(a, 7)) ⊙ (max(-7, min(b, 7)) + 1), for each element.
-
-    Parameters:
-    - a, b: [..., dim]. Or only a, [..., 2·dim]: each row has the gate, then the other half.
-    - dim, axis, pairs, swapped, limit, b_offset, out, format, rounding: as in glu().
-
-    Returns an array [..., dim], or bytes if there is a format.
-
-    >>> nrg.swiglu_oai(np.array([[2, 3]], np.float32)).round(4)
-    array([[7.7426]], dtype=float32)
-    """
-    return glu(a, b, activation="gelu_quick", dim=dim, axis=axis, pairs=pairs, swapped=swapped, limit=limit, b_offset=b_offset,
-               alpha=1.702, out=out, format=format, rounding=rounding, dtype=dtype, threads=threads)
-
-
-def swiglu_oai_backward(d_o: ArrayLike, a: ArrayLike, b: Optional[ArrayLike] = None, *, dim: Optional[int] = None,
-                        axis: Optional[int] = None, pairs: bool = False, swapped: bool = False, limit: Optional[float] = 7.0,
-                        b_offset: float = 1.0, out: Any = None, dtype: DType = None, threads: int = 1) -> Any:
-    """Returns the gradients of swiglu_oai(), called with the same arguments.
-
-    Parameters:
-    - d_o: [..., dim]: the gradient of the result.
-    - a, b and options: as in swiglu_oai().
-    - out: arrays for the result, as in glu_backward().
-
-    Returns (da, db), each [..., dim]; if b is None, one array like a.
-
-    >>> d_o = np.ones((1, 1), np.float32)
-    >>> nrg.swiglu_oai_backward(d_o, np.array([[2, 3]], np.float32)).round(4)
-    array([[4.2953, 1.9357]], dtype=float32)
-    """
-    return glu_backward(d_o, a, b, activation="gelu_quick", dim=dim, axis=axis, pairs=pairs, swapped=swapped, limit=limit,
-                        b_offset=b_offset, alpha=1.702, out=out, dtype=dtype, threads=threads)
+class _Forward(Protocol):
+    @overload
+    def __call__(self, a: ArrayLike, b: Optional[ArrayLike] = None, *, dim: Optional[int] = None, axis: Optional[int] = None,
+                 pairs: bool = False, swapped: bool = False, limit: Optional[float] = ..., b_offset: float = ...,
+                 out: Optional[Array] = None, format: None = None, rounding: Rounding = "to_even", dtype: DType = None,
+                 threads: int = 1) -> Array:
+        ...
+
+    @overload
+    def __call__(self, a: ArrayLike, b: Optional[ArrayLike] = None, *, dim: Optional[int] = None, axis: Optional[int] = None,
+                 pairs: bool = False, swapped: bool = False, limit: Optional[float] = ..., b_offset: float = ...,
+                 out: Optional[Array] = None, format: Optional[str] = None, rounding: Rounding = "to_even", dtype: DType = None,
+                 threads: int = 1) -> Any:
+        ...
+
+
+class _Backward(Protocol):
+    def __call__(self, d_o: ArrayLike, a: ArrayLike, b: Optional[ArrayLike] = None, *, dim: Optional[int] = None,
+                 axis: Optional[int] = None, pairs: bool = False, swapped: bool = False, limit: Optional[float] = ...,
+                 b_offset: float = ..., out: Any = None, dtype: DType = None, threads: int = 1) -> Any:
+        ...
+
+
+def _unit(name: str, activation: Activation, formula: str, result: str, gradients: str, limit: Optional[float] = None,
+          b_offset: float = 0.0, alpha: Optional[float] = None) -> Tuple[_Forward, _Backward]:
+    """Returns the functions of a gated unit. result, gradients: of the examples. limit, b_offset: the defaults."""
+    def forward(a: ArrayLike, b: Optional[ArrayLike] = None, *, dim: Optional[int] = None, axis: Optional[int] = None,
+                pairs: bool = False, swapped: bool = False, limit: Optional[float] = limit, b_offset: float = b_offset,
+                out: Optional[Array] = None, format: Optional[str] = None, rounding: Rounding = "to_even", dtype: DType = None,
+                threads: int = 1) -> Any:
+        return glu(a, b, activation=activation, dim=dim, axis=axis, pairs=pairs, swapped=swapped, limit=limit, b_offset=b_offset,
+                   alpha=alpha, out=out, format=format, rounding=rounding, dtype=dtype, threads=threads)
+
+    def backward(d_o: ArrayLike, a: ArrayLike, b: Optional[ArrayLike] = None, *, dim: Optional[int] = None, axis: Optional[int] = None,
+                 pairs: bool = False, swapped: bool = False, limit: Optional[float] = limit, b_offset: float = b_offset,
+                 out: Any = None, dtype: DType = None, threads: int = 1) -> Any:
+        return glu_backward(d_o, a, b, activation=activation, dim=dim, axis=axis, pairs=pairs, swapped=swapped, limit=limit,
+                            b_offset=b_offset, alpha=alpha, out=out, dtype=dtype, threads=threads)
+
+    arrays.name_function(forward, name, f"""Returns {formula}, for each element.
+
+        Parameters:
+        - a, b: [..., dim]. Or only a, [..., 2·dim]: each row has the gate, then the other half.
+        - dim, axis, pairs, swapped, limit, b_offset, out, format, rounding: as in glu().
+
+        Returns an array [..., dim], or bytes if there is a format.
+
+        >>> nrg.{name}(np.array([[2, 3]], np.float32)).round(4)
+        array({result}, dtype=float32)
+        """)
+    arrays.name_function(backward, f"{name}_backward", f"""Returns the gradients of {name}(), called with the same arguments.
+
+        Parameters:
+        - d_o: [..., dim]: the gradient of the result.
+        - a, b and options: as in {name}().
+        - out: arrays for the result, as in glu_backward().
+
+        Returns (da, db), each [..., dim]; if b is None, one array like a.
+
+        >>> d_o = np.ones((1, 1), np.float32)
+        >>> nrg.{name}_backward(d_o, np.array([[2, 3]], np.float32)).round(4)
+        array({gradients}, dtype=float32)
+        """)
+    return forward, backward
+
+
+swiglu, swiglu_backward = _unit("swiglu", "silu", "silu(a) ⊙ b", "[[5.2848]]", "[[3.2724, 1.7616]]")
+geglu, geglu_backward = _unit("geglu", "gelu", "gelu(a) ⊙ b", "[[5.8635]]", "[[3.2557, 1.9545]]")
+geglu_tanh, geglu_tanh_backward = _unit("geglu_tanh", "gelu_tanh", "gelu_tanh(a) ⊙ b", "[[5.8638]]", "[[3.2583, 1.9546]]")
+reglu, reglu_backward = _unit("reglu", "relu", "relu(a) ⊙ b", "[[6.]]", "[[3., 2.]]")
+bilinear, bilinear_backward = _unit("bilinear", "identity", "a ⊙ b", "[[6.]]", "[[3., 2.]]")
+swiglu_oai, swiglu_oai_backward = _unit("swiglu_oai", "gelu_quick", "gpt-oss's unit: gelu_quick(min(a, 7)) ⊙ (max(-7, min(b, 7)) + 1)",
+                                        "[[7.7426]]", "[[4.2953, 1.9357]]", limit=7.0, b_offset=1.0, alpha=1.702)
