@@ -173,6 +173,7 @@ static PyObject *replay(struct call *c, PyObject *plan)
         double align;
     } image;
     Py_ssize_t i;
+    PyThreadState *thread;
     int status = 0;
     for (i = 0; i < PyTuple_Size(new_arrays); i++) {
         PyObject *array = PyObject_CallObject(empty, PyTuple_GetItem(new_arrays, i));
@@ -190,8 +191,12 @@ static PyObject *replay(struct call *c, PyObject *plan)
         const char *address = (const char *)c->view[patches[i].array].buf + patches[i].delta;
         memcpy(image.bytes + patches[i].offset, &address, sizeof address);
     }
-    Py_BEGIN_ALLOW_THREADS for (i = 0; i < code->steps && !status; i++) status = run_step(&steps[i], image.bytes);
-    Py_END_ALLOW_THREADS if (status) goto done;
+    thread = PyEval_SaveThread();
+    for (i = 0; i < code->steps && !status; i++)
+        status = run_step(&steps[i], image.bytes);
+    PyEval_RestoreThread(thread);
+    if (status)
+        goto done;
     if (kind == Py_None) {
         result = Py_NewRef(c->array[results[0]]);
         goto done;
