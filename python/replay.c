@@ -64,7 +64,8 @@ static int64_t last_element(const Py_buffer *view)
     return address;
 }
 
-/* The key of an array holds its distance from those before that it overlaps: an address in both has the same two sources in each replay. */
+/* The key of an array holds its distance from those before that it overlaps, since an address in both has two sources; and which of them
+ * it is itself, since a result is one of these objects. */
 static int put_array(struct call *c, PyObject *array)
 {
     PyObject *kind;
@@ -84,7 +85,8 @@ static int put_array(struct call *c, PyObject *array)
     }
     for (i = 0; i < c->count - 1; i++) {
         const int64_t begin = (intptr_t)view->buf, other = (intptr_t)c->view[i].buf;
-        if (begin <= last_element(&c->view[i]) && other <= last_element(view) && (!put(c, i) || !put(c, begin - other)))
+        if (begin <= last_element(&c->view[i]) && other <= last_element(view) &&
+            (!put(c, i * 2 + (c->array[i] == array)) || !put(c, begin - other)))
             return 0;
     }
     return put(c, -1);

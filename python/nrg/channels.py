@@ -8,7 +8,7 @@ import numpy as np
 
 from . import _arrays as arrays
 from ._abi import STRUCTS
-from ._library import enum, share, struct
+from ._library import enum, new, planned, share, struct
 from ._types import Accuracy, Activation, Array, ArrayLike, DType, F32Array, Layout
 from .norms import reduce
 
@@ -86,7 +86,7 @@ def _forward(of: _Operands, residual: Any, out: Any, stats: bool, threads: int, 
              training: bool = False, batches: int = 0) -> Any:
     residual = None if residual is None else arrays.like(residual, "residual", of.x)
     o = arrays.output(out, "out", of.x.shape, of.x.dtype)
-    statistics = np.empty(of.sets, STATISTICS) if stats else None
+    statistics = new(of.sets, STATISTICS) if stats else None
     args = struct("nrg_channel_norm_args", b=arrays.address(of.bias), statistics=arrays.address(statistics), batches=batches,
                   running_mean_in=arrays.address(running[0]), running_var_in=arrays.address(running[1]))
     if training:
@@ -102,8 +102,8 @@ def _backward(of: _Operands, d_o: Any, residual: Any, statistics: Any, out: Any,
     residual = None if residual is None else arrays.like(residual, "residual", of.x)
     statistics = arrays.dense(statistics, "statistics", (of.sets,), STATISTICS)
     dx = arrays.output(out, "out", of.x.shape, of.x.dtype)
-    dy = None if residual is None else np.empty(of.x.shape, of.x.dtype)
-    dw, db = (None if v is None else np.empty(of.channels, np.float32) for v in (of.weight, of.bias))
+    dy = None if residual is None else new(of.x.shape, of.x.dtype)
+    dw, db = (None if v is None else new(of.channels, np.float32) for v in (of.weight, of.bias))
     args = struct("nrg_channel_norm_backward_args", statistics=arrays.address(statistics), dw=arrays.address(dw), db=arrays.address(db),
                   running_mean=arrays.address(running[0]), running_var=arrays.address(running[1]))
     activated = of.spec.activation != 0  # otherwise the gradients do not depend on residual and bias
@@ -145,6 +145,7 @@ def batch_norm(x: ArrayLike, running_mean: Optional[ArrayLike] = None, running_v
     ...
 
 
+@planned
 def batch_norm(x: ArrayLike, running_mean: Optional[ArrayLike] = None, running_var: Optional[ArrayLike] = None,
                weight: Optional[ArrayLike] = None, bias: Optional[ArrayLike] = None, training: bool = False, momentum: float = 0.1,
                eps: float = 1e-5, *, residual: Optional[ArrayLike] = None, activation: Activation = "identity", layout: Layout = "nchw",
@@ -176,6 +177,7 @@ def batch_norm(x: ArrayLike, running_mean: Optional[ArrayLike] = None, running_v
     return _forward(of, residual, out, stats, threads, _running(running_mean, running_var, of.channels, training), training)
 
 
+@planned
 def batch_norm_backward(d_o: ArrayLike, x: ArrayLike, running_mean: Optional[ArrayLike] = None, running_var: Optional[ArrayLike] = None,
                         weight: Optional[ArrayLike] = None, bias: Optional[ArrayLike] = None, training: bool = True, eps: float = 1e-5, *,
                         residual: Optional[ArrayLike] = None, statistics: Optional[ArrayLike] = None, activation: Activation = "identity",
@@ -219,6 +221,7 @@ def group_norm(x: ArrayLike, num_groups: int, weight: Optional[ArrayLike] = None
     ...
 
 
+@planned
 def group_norm(x: ArrayLike, num_groups: int, weight: Optional[ArrayLike] = None, bias: Optional[ArrayLike] = None, eps: float = 1e-5, *,
                residual: Optional[ArrayLike] = None, activation: Activation = "identity", layout: Layout = "nchw",
                accuracy: Accuracy = "fast", out: Optional[Array] = None, stats: bool = False, dtype: DType = None, threads: int = 1) -> Any:
@@ -240,6 +243,7 @@ def group_norm(x: ArrayLike, num_groups: int, weight: Optional[ArrayLike] = None
     return _forward(of, residual, out, stats, threads)
 
 
+@planned
 def group_norm_backward(d_o: ArrayLike, x: ArrayLike, num_groups: int, weight: Optional[ArrayLike] = None, bias: Optional[ArrayLike] = None,
                         eps: float = 1e-5, *, residual: Optional[ArrayLike] = None, statistics: Optional[ArrayLike] = None,
                         activation: Activation = "identity", layout: Layout = "nchw", accuracy: Accuracy = "fast",
@@ -276,6 +280,7 @@ def instance_norm(x: ArrayLike, *, weight: Optional[ArrayLike] = None, bias: Opt
     ...
 
 
+@planned
 def instance_norm(x: ArrayLike, *, weight: Optional[ArrayLike] = None, bias: Optional[ArrayLike] = None, eps: float = 1e-5,
                   residual: Optional[ArrayLike] = None, activation: Activation = "identity", layout: Layout = "nchw",
                   accuracy: Accuracy = "fast", out: Optional[Array] = None, stats: bool = False, dtype: DType = None,
@@ -297,6 +302,7 @@ def instance_norm(x: ArrayLike, *, weight: Optional[ArrayLike] = None, bias: Opt
     return _forward(of, residual, out, stats, threads)
 
 
+@planned
 def instance_norm_backward(d_o: ArrayLike, x: ArrayLike, *, weight: Optional[ArrayLike] = None, bias: Optional[ArrayLike] = None,
                            eps: float = 1e-5, residual: Optional[ArrayLike] = None, statistics: Optional[ArrayLike] = None,
                            activation: Activation = "identity", layout: Layout = "nchw", accuracy: Accuracy = "fast",

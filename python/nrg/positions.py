@@ -8,7 +8,7 @@ from typing import Any, Dict, List, Literal, Optional, Tuple, Union
 import numpy as np
 
 from . import _arrays as arrays
-from ._library import CONSTANTS, Error, call, enum, function, share, struct
+from ._library import CONSTANTS, Error, call, enum, function, new, planned, share, struct
 from ._types import Array, ArrayLike, DType, F32Array, F64Array, Store
 
 
@@ -345,6 +345,7 @@ def t5_diagonals_backward(d_diagonals: ArrayLike, queries: int, keys: int, bucke
     return d_table
 
 
+@planned
 def score_bias(scores: ArrayLike, diagonals: ArrayLike, *, scale: Optional[float] = None, store: Store = "auto",
                out: Optional[Array] = None, dtype: DType = None, threads: int = 1) -> Array:
     """Returns scores · scale, plus the bias of each distance.
@@ -377,6 +378,7 @@ def score_bias(scores: ArrayLike, diagonals: ArrayLike, *, scale: Optional[float
     return o
 
 
+@planned
 def score_bias_backward(d_o: ArrayLike, *, out: Optional[Array] = None, accumulate: bool = False, dtype: DType = None,
                         threads: int = 1) -> F64Array:
     """Returns the gradient of the diagonals of score_bias(): the sum of d_o along each.
@@ -407,6 +409,7 @@ def score_bias_backward(d_o: ArrayLike, *, out: Optional[Array] = None, accumula
 
 # ---- by recursion ----
 
+@planned
 def recurrent_positions(w: ArrayLike, p0: ArrayLike, positions: int, *, b: Optional[ArrayLike] = None, out: Optional[Array] = None,
                         dtype: DType = None, threads: int = 1) -> Array:
     """Returns p_k = tanh(W p_(k-1) + b) for k = 1 … positions, of one or several chains.
@@ -441,6 +444,7 @@ def recurrent_positions(w: ArrayLike, p0: ArrayLike, positions: int, *, b: Optio
     return p
 
 
+@planned
 def recurrent_positions_backward(dp: ArrayLike, p: ArrayLike, w: ArrayLike, p0: ArrayLike, *, dtype: DType = None,
                                  threads: int = 1) -> Tuple[F32Array, F32Array, F32Array]:
     """Returns the gradients of recurrent_positions().
@@ -467,7 +471,7 @@ def recurrent_positions_backward(dp: ArrayLike, p: ArrayLike, w: ArrayLike, p0: 
     dim = result.shape[-1]
     matrix: Array = arrays.dense(w, "w", (dim, dim), None, optional=False)
     first: Array = arrays.dense(p0, "p0", result.shape[:-2] + (dim,), result.dtype, optional=False)
-    dw, db, d_p0 = np.empty((dim, dim), np.float32), np.empty(dim, np.float32), np.empty(first.shape, np.float32)
+    dw, db, d_p0 = new((dim, dim), np.float32), new(dim, np.float32), new(first.shape, np.float32)
     args = struct("nrg_recurrent_backward_args", dim=dim, positions=result.shape[-2], chains=result.shape[0] if result.ndim == 3 else 1,
                   dtype=number, w_dtype=arrays.number_beside(matrix, "w", dtype, number, "p"), w=arrays.address(matrix),
                   p0=arrays.address(first), p=arrays.address(result), dp=arrays.address(gradient), dw=arrays.address(dw),

@@ -6,7 +6,7 @@ from typing import Any, Optional, Tuple
 import numpy as np
 
 from . import _arrays as arrays
-from ._library import share, struct
+from ._library import new, planned, share, struct
 from ._types import Array, ArrayLike, DType, F32Array, Pair
 
 
@@ -32,6 +32,7 @@ def _table(table: Any, heads: int, dim: Optional[int], p_min: int, p_max: int) -
     return array, int(array.ndim == 3)
 
 
+@planned
 def relative_scores(q: ArrayLike, table: ArrayLike, keys: int, p_min: int, p_max: int, *, first_position: Optional[int] = None,
                     scores: Optional[Array] = None, dtype: DType = None, threads: int = 1) -> Array:
     """Returns q_i · table[class(i, j)] for each query i and key j, with class(i, j) = clip(first_position + i - j, p_min, p_max) - p_min.
@@ -63,6 +64,7 @@ def relative_scores(q: ArrayLike, table: ArrayLike, keys: int, p_min: int, p_max
     return o
 
 
+@planned
 def relative_values(a: ArrayLike, table: ArrayLike, p_min: int, p_max: int, *, first_position: Optional[int] = None,
                     out: Optional[Array] = None, accumulate: bool = False, dtype: DType = None, threads: int = 1) -> Array:
     """Returns Σ_j a_ij table[class(i, j)] for each query i.
@@ -95,6 +97,7 @@ def relative_values(a: ArrayLike, table: ArrayLike, p_min: int, p_max: int, *, f
     return o
 
 
+@planned
 def relative_backward(a: ArrayLike, q: ArrayLike, p_min: int, p_max: int, *, first_position: Optional[int] = None,
                       table_per_head: bool = False, dtype: DType = None, threads: int = 1) -> F32Array:
     """Returns the gradient of a table: Σ q_i a_ij over the queries and keys of each class. nrg/relative.h specifies a and q.
@@ -118,7 +121,7 @@ def relative_backward(a: ArrayLike, q: ArrayLike, p_min: int, p_max: int, *, fir
     if q.ndim == 0 or q.shape[-1] == 0 or a.dtype != q.dtype or a.shape[:-1] != q.shape[:-1]:
         raise arrays.unexpected("q", f"{a.dtype.name} {arrays.sizes(*a.shape[:-1], 'dim')}, since a is {arrays.described(a)}", q)
     shape = (_classes(p_min, p_max), q.shape[-1])
-    d_table = np.empty((heads, *shape) if table_per_head else shape, np.float32)
+    d_table = new((heads, *shape) if table_per_head else shape, np.float32)
     args = struct("nrg_relative_args", batch=batch, heads=heads, queries=queries, keys=a.shape[-1], dim=q.shape[-1],
                   first_position=first_position, p_min=p_min, p_max=p_max, dtype=arrays.number(a, "a", dtype), a=arrays.address(a),
                   q=arrays.address(q), d_table=arrays.address(d_table), a_strides=a_strides, q_strides=_strides(q, "q")[1],
@@ -127,6 +130,7 @@ def relative_backward(a: ArrayLike, q: ArrayLike, p_min: int, p_max: int, *, fir
     return d_table
 
 
+@planned
 def relative_shift(x: ArrayLike, keys: int, shift: int, *, scores: Optional[Array] = None, dtype: DType = None, threads: int = 1) -> Array:
     """Moves scores by distance to the keys at those distances: scores[…, i, j] (+)= x[…, i, j - i + shift].
 
@@ -152,6 +156,7 @@ def relative_shift(x: ArrayLike, keys: int, shift: int, *, scores: Optional[Arra
     return o
 
 
+@planned
 def relative_shift_backward(d_scores: ArrayLike, rel: int, shift: int, *, dtype: DType = None, threads: int = 1) -> Array:
     """Returns the gradient of relative_shift().
 
@@ -168,7 +173,7 @@ def relative_shift_backward(d_scores: ArrayLike, rel: int, shift: int, *, dtype:
     """
     d = arrays.as_array(d_scores, "d_scores")
     (batch, heads, queries), strides = _strides(d, "d_scores")
-    dx = np.empty(d.shape[:-1] + (arrays.count(rel, "rel"),), d.dtype)
+    dx = new(d.shape[:-1] + (arrays.count(rel, "rel"),), d.dtype)
     args = struct("nrg_relative_shift_args", batch=batch, heads=heads, queries=queries, keys=d.shape[-1], rel=rel, shift=shift,
                   dtype=arrays.number(d, "d_scores", dtype), d_scores=arrays.address(d), dx=arrays.address(dx), d_scores_strides=strides,
                   dx_strides=_strides(dx, "dx")[1])
@@ -176,6 +181,7 @@ def relative_shift_backward(d_scores: ArrayLike, rel: int, shift: int, *, dtype:
     return dx
 
 
+@planned
 def head_bias(q: ArrayLike, u: ArrayLike, v: ArrayLike, *, out: Optional[Pair] = None, dtype: DType = None,
               threads: int = 1) -> Tuple[Array, Array]:
     """Returns (q + u, q + v), the two biased queries of Transformer-XL, in one pass.
@@ -207,6 +213,7 @@ def head_bias(q: ArrayLike, u: ArrayLike, v: ArrayLike, *, out: Optional[Pair] =
     return results[0], results[1]
 
 
+@planned
 def head_bias_backward(d_o_u: ArrayLike, d_o_v: ArrayLike, *, dtype: DType = None, threads: int = 1) -> Tuple[Array, F32Array, F32Array]:
     """Returns the gradients of head_bias().
 
@@ -224,7 +231,7 @@ def head_bias_backward(d_o_u: ArrayLike, d_o_v: ArrayLike, *, dtype: DType = Non
     d_o_v = arrays.like(d_o_v, "d_o_v", d_o_u, "d_o_u")
     (batch, heads, rows), strides = _strides(d_o_u, "d_o_u")
     dim = d_o_u.shape[-1]
-    dq, du, dv = np.empty(d_o_u.shape, d_o_u.dtype), np.empty((heads, dim), np.float32), np.empty((heads, dim), np.float32)
+    dq, du, dv = new(d_o_u.shape, d_o_u.dtype), new((heads, dim), np.float32), new((heads, dim), np.float32)
     args = struct("nrg_head_bias_args", batch=batch, heads=heads, rows=rows, dim=dim, dtype=arrays.number(d_o_u, "d_o_u", dtype),
                   d_o_u=arrays.address(d_o_u), d_o_v=arrays.address(d_o_v), dq=arrays.address(dq), du=arrays.address(du),
                   dv=arrays.address(dv), d_o_u_strides=strides, d_o_v_strides=_strides(d_o_v, "d_o_v")[1],

@@ -8,7 +8,7 @@ from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Tuple, Union
 import numpy as np
 
 from . import _arrays as arrays
-from ._library import CONSTANTS, Error, call, constant, enum, function, keep, planned, put, share, struct, thread_count
+from ._library import CONSTANTS, Error, call, constant, enum, function, keep, new, planned, put, share, struct, thread_count
 from ._types import Accuracy, Array, ArrayLike, DType, F32Array, RopeMode, RopeScaling
 from .norms import spec as norm_spec
 
@@ -365,6 +365,7 @@ class NormRopeGradients(NamedTuple):
     dk_bias: Optional[F32Array]
 
 
+@planned
 def norm_rope_backward(d_q: ArrayLike, d_k: Optional[ArrayLike], q: ArrayLike, k: Optional[ArrayLike] = None,
                        q_weight: Optional[ArrayLike] = None, k_weight: Optional[ArrayLike] = None, *, positions: Positions = None,
                        base: Optional[float] = None, n_dims: Optional[int] = None, mode: Optional[RopeMode] = None,
@@ -405,7 +406,7 @@ def norm_rope_backward(d_q: ArrayLike, d_k: Optional[ArrayLike], q: ArrayLike, k
             raise arrays.unexpected(name, f"an array like d_{name}", None)
         x = _shaped(arrays.like(x, name, gradient, "d_" + name), name)
         (_, _, heads), strides, _ = arrays.four(x, name)
-        dw, db = (None if v is None else np.empty(args.dim, np.float32) for v in (weight, bias))
+        dw, db = (None if v is None else new(args.dim, np.float32) for v in (weight, bias))
         of = struct("nrg_norm_backward_args", rows=args.batch * args.tokens * heads, x=arrays.address(x), w=arrays.address(weight),
                     b=arrays.address(bias), dw=arrays.address(dw), db=arrays.address(db), x_stride=tuple(reversed(strides)))
         size = ctypes.c_size_t()
@@ -420,6 +421,7 @@ def norm_rope_backward(d_q: ArrayLike, d_k: Optional[ArrayLike], q: ArrayLike, k
     return NormRopeGradients(rotation.q_o, rotation.k_o, results[0][0], results[1][0], results[0][1], results[1][1])
 
 
+@planned
 def qkv(q: ArrayLike, k: Optional[ArrayLike], v: Optional[ArrayLike], *, positions: Union[int, ArrayLike] = 0,
         slots: Optional[ArrayLike] = None, k_cache: Optional[Array] = None, v_cache: Optional[Array] = None,
         base: Optional[float] = None, n_dims: Optional[int] = None, mode: Optional[RopeMode] = None, angles: Optional[Rope] = None,
@@ -454,6 +456,7 @@ def qkv(q: ArrayLike, k: Optional[ArrayLike], v: Optional[ArrayLike], *, positio
         raise arrays.unexpected("q", "[tokens, heads, dim] with one element or more", first)
     tokens, dim = first.shape[0], first.shape[-1]
     angles = _angles(angles, base, n_dims, mode, None, first, "q", rotate_from)
+    keep(angles._freq_factors)  # pylint: disable=protected-access
     args = struct("nrg_qkv_args", tokens=tokens, dim=dim, rotate_from=rotate_from, dtype=arrays.number(first, "q", dtype))
     for name, array in tensors.items():
         if array is None:
@@ -475,7 +478,7 @@ def qkv(q: ArrayLike, k: Optional[ArrayLike], v: Optional[ArrayLike], *, positio
         if cache is None:
             if slots is not None:
                 raise arrays.unexpected(name + "_cache", "an array with slots", None)
-            cache = caches[name] = np.empty(array.shape, array.dtype)
+            cache = caches[name] = new(array.shape, array.dtype)
         if not isinstance(cache, np.ndarray):
             raise TypeError(f"{name}_cache: expected an ndarray, got {type(cache).__name__}")
         quantized = cache.dtype == np.uint8

@@ -7,7 +7,7 @@ import numpy as np
 
 from . import _arrays as arrays
 from . import _quantized as quantized
-from ._library import planned, share, struct
+from ._library import new, planned, share, struct
 from ._types import Accuracy, Array, ArrayLike, DType, F32Array, Rounding, Store
 from .norms import reduce, spec, store_of
 
@@ -115,6 +115,7 @@ class SandwichGradients(NamedTuple):
     dbias2: Optional[F32Array]
 
 
+@planned
 def sandwich_norm_backward(d_o: ArrayLike, x: ArrayLike, r: ArrayLike, weight1: Optional[ArrayLike] = None,
                            weight2: Optional[ArrayLike] = None, *, bias1: Optional[ArrayLike] = None, bias2: Optional[ArrayLike] = None,
                            d_r: Optional[ArrayLike] = None, eps: Optional[float] = 1e-6, centred: bool = False, weight_offset: float = 0.0,
@@ -145,10 +146,10 @@ def sandwich_norm_backward(d_o: ArrayLike, x: ArrayLike, r: ArrayLike, weight1: 
             raise arrays.unexpected(name, f"{like.dtype.name} like {of_what}", given)
     rows = of.rows
     dx = rows.add("out", arrays.output(out, "out", of.x.shape, of.x.dtype), of.dim, field="dx")
-    dy = rows.add("dy", np.empty(of.x.shape, of.stream.dtype), of.dim)
+    dy = rows.add("dy", new(of.x.shape, of.stream.dtype), of.dim)
     for name, array, field in (("x", of.x, "x"), ("r", of.stream, "r"), ("d_o", d_o, "d_o"), ("d_r", d_r, "dr_in")):
         rows.add(name, array, of.dim, field=field)
-    sums = {name: None if of.vectors[name] is None else np.empty(of.dim, np.float32) for name in vectors}
+    sums = {name: None if of.vectors[name] is None else new(of.dim, np.float32) for name in vectors}
     if of.dim:
         args = struct("nrg_norm_sandwich_backward_args", store=of.store, dw1=arrays.address(sums["weight1"]), dw2=arrays.address(sums["weight2"]),
                       db1=arrays.address(sums["bias1"]), db2=arrays.address(sums["bias2"]),
