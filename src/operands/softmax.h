@@ -27,7 +27,7 @@ static inline int nrg_scores_fit(size_t batch, size_t heads, size_t queries, siz
 {
     const uint64_t most = (uint64_t)1 << 61;
     size_t n;
-    if (!batch || !heads || !queries || !keys)
+    if ((batch | heads | queries | keys) >> (sizeof(size_t) * 2 - 1) == 0 || !batch || !heads || !queries || !keys)
         return 1;
     return queries <= SIZE_MAX - keys && (uint64_t)queries <= most && (uint64_t)keys <= most && nrg_product(batch, heads, &n) &&
            nrg_product(n, queries, &n) && nrg_product(n, keys, &n) && nrg_product(n, 4, &n);
