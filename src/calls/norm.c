@@ -32,13 +32,13 @@ NRG_INLINE void fill_job(nrg_norm_job *job, const norm_call *c, int ith, int nth
     /* field by field: a literal clears all of it first, by a string instruction, which is half of a short row's time */
     job->x = a->x;
     job->y = a->y;
-    job->z = a->z;
+    job->z = usual ? NULL : a->z;
     job->w = a->w;
     job->b = a->b;
     job->o = a->o;
     job->r = a->r;
-    job->mean = a->mean;
-    job->rstd = a->rstd;
+    job->mean = usual ? NULL : a->mean;
+    job->rstd = usual ? NULL : a->rstd;
     job->statistics = NULL;
     job->part = usual ? NRG_NORM_WHOLE : c->part;
     job->from_r = !usual && c->part == NRG_NORM_APPLY && a->r;
@@ -71,37 +71,42 @@ NRG_INLINE int dense_lies_well(norm_call *c, size_t row)
     const uintptr_t x = (uintptr_t)a->x, y = (uintptr_t)a->y, w = (uintptr_t)a->w, b = (uintptr_t)a->b, o = (uintptr_t)a->o,
                     r = (uintptr_t)a->r, any = x | y | w | b | o | r;
     const size_t bytes = c->rows * row, unit = c->spec->dtype == NRG_F32 ? 3 : 1;
-    int sound = ((any & unit) == 0) & (any < UINTPTR_MAX / 2) & ((o == x) | quick_dense_apart(o, bytes, x, bytes)) &
-                quick_dense_apart(o, bytes, w, row) & quick_dense_apart(o, bytes, b, row);
+    if ((any & unit) != 0 || any >= UINTPTR_MAX / 2 || !(o == x || quick_dense_apart(o, bytes, x, bytes)) ||
+        (w && !quick_dense_apart(o, bytes, w, row)) || (b && !quick_dense_apart(o, bytes, b, row)))
+        return 0;
     c->bytes = 2 * bytes;
     if (y) {
-        sound &= (o == y) | quick_dense_apart(o, bytes, y, bytes);
+        if (!(o == y || quick_dense_apart(o, bytes, y, bytes)))
+            return 0;
         c->bytes += bytes;
     }
     if (r) {
-        sound &= ((r == x) | quick_dense_apart(r, bytes, x, bytes)) & ((r == y) | quick_dense_apart(r, bytes, y, bytes)) &
-                 quick_dense_apart(r, bytes, o, bytes) & quick_dense_apart(r, bytes, w, row) &
-                 quick_dense_apart(r, bytes, b, row);
+        if (!(r == x || quick_dense_apart(r, bytes, x, bytes)) || !(r == y || quick_dense_apart(r, bytes, y, bytes)) ||
+            !quick_dense_apart(r, bytes, o, bytes) || !quick_dense_apart(r, bytes, w, row) ||
+            !quick_dense_apart(r, bytes, b, row))
+            return 0;
         c->bytes += bytes;
     }
     c->x_stride = c->y_stride = c->o_stride = c->r_stride = row;
     c->y_dtype = c->r_dtype = c->w_dtype = c->spec->dtype;
-    return sound;
+    return 1;
 }
 
-/* Rows without gate, groups and statistics, which most calls are: all that is the same of dense and of other ones. */
+/* Rows without gate, groups and statistics, which most calls are: all that is the same of dense and of other ones. Branches that
+ * are never taken: a sum of all conditions takes half as many instructions again. */
 static inline int has_plain_options(const nrg_norm_spec *s, const nrg_norm_args *a)
 {
-    if ((s->size != sizeof *s) | (a->size != sizeof *a))
+    if (s->size != sizeof *s || a->size != sizeof *a || !a->x || a->rows - 1 >= QUICK_MOST || s->dim - 1 >= QUICK_MOST)
         return 0;
-    const int none =
-        !((unsigned)s->residual_mode | (unsigned)s->gate | (unsigned)s->activation | (unsigned)s->format | (unsigned)s->rounding |
-          s->reserved | a->y_repeat | a->z_repeat | a->reserved | (uintptr_t)a->packed | (uintptr_t)a->scales | (uintptr_t)a->z |
-          (uintptr_t)a->r_in | (uintptr_t)a->mean | (uintptr_t)a->rstd | (s->groups - 1) | (a->rows2 - 1) | (a->rows3 - 1));
-    const int numbers =
-        ((unsigned)s->dtype - NRG_F32 <= NRG_BF16 - NRG_F32) & nrg_norm_is_eps(s->eps) & quick_norm_numbers_fit(s, a->w);
-    const int sizes = (s->dim - 1 < QUICK_MOST) & (a->rows - 1 < QUICK_MOST);
-    return none & numbers & sizes & (a->x != NULL);
+    if ((unsigned)s->residual_mode | (unsigned)s->gate | (unsigned)s->activation | (unsigned)s->format | (unsigned)s->rounding |
+        s->reserved | a->y_repeat | a->z_repeat | a->reserved)
+        return 0;
+    if ((uintptr_t)a->packed | (uintptr_t)a->scales | (uintptr_t)a->z | (uintptr_t)a->r_in | (uintptr_t)a->mean |
+        (uintptr_t)a->rstd)
+        return 0;
+    if (s->groups != 1 || a->rows2 != 1 || a->rows3 != 1)
+        return 0;
+    return (unsigned)s->dtype - NRG_F32 <= NRG_BF16 - NRG_F32 && nrg_norm_is_eps(s->eps) && quick_norm_numbers_fit(s, a->w);
 }
 
 static inline norm_call plain_call(const nrg_norm_spec *s, const nrg_norm_args *a)
@@ -376,31 +381,32 @@ static __attribute__((noinline)) nrg_status forward_matrix(const nrg_norm_spec *
     return NRG_OK;
 }
 
-/* The job of dense rows with the options of constructors, which most calls are: whether they are plainly sound. */
-NRG_INLINE int usual_job(nrg_norm_job *job, const nrg_norm_spec *s, const nrg_norm_args *a, int ith, int nth)
+/* The job of dense rows: whether they are plainly sound. usual, a constant: with the options of constructors, which most calls
+ * have. */
+NRG_INLINE int dense_job_of(nrg_norm_job *job, const nrg_norm_spec *s, const nrg_norm_args *a, int ith, int nth, int usual)
 {
-    if (!has_plain_options(s, a) || !a->o || (unlike_dense(s, a) | unlike_usual(s)))
+    if (!has_plain_options(s, a) || !a->o || (usual ? unlike_dense(s, a) | unlike_usual(s) : unlike_dense(s, a)))
+        return 0;
+    if (!usual && ((unsigned)s->eps_mode > NRG_EPS_MAX || (unsigned)s->c_mode > NRG_C_GIVEN ||
+                   (unsigned)s->weights > NRG_WEIGHTS_GROUP || (unsigned)s->accuracy > NRG_ACCURACY_EXACT))
         return 0;
     norm_call call = plain_call(s, a); /* nobody is given its address: it stays in registers */
     if (!dense_lies_well(&call, s->dim * (s->dtype == NRG_F32 ? 4 : 2)))
         return 0;
-    fill_job(job, &call, ith, nth, 1);
+    fill_job(job, &call, ith, nth, usual);
     return 1;
 }
 
-/* The same with other options of plain rows, in a frame of its own. */
+NRG_INLINE int usual_job(nrg_norm_job *job, const nrg_norm_spec *s, const nrg_norm_args *a, int ith, int nth)
+{
+    return dense_job_of(job, s, a, ith, nth, 1);
+}
+
+/* In a frame of its own. */
 static __attribute__((noinline)) int dense_job(nrg_norm_job *job, const nrg_norm_spec *s, const nrg_norm_args *a, int ith,
                                                int nth)
 {
-    if (!has_plain_options(s, a) || !a->o || unlike_dense(s, a))
-        return 0;
-    norm_call call = plain_call(s, a);
-    if (!(((unsigned)s->eps_mode <= NRG_EPS_MAX) & ((unsigned)s->c_mode <= NRG_C_GIVEN) &
-              ((unsigned)s->weights <= NRG_WEIGHTS_GROUP) & ((unsigned)s->accuracy <= NRG_ACCURACY_EXACT) &&
-          dense_lies_well(&call, s->dim * (s->dtype == NRG_F32 ? 4 : 2))))
-        return 0;
-    fill_job(job, &call, ith, nth, 0);
-    return 1;
+    return dense_job_of(job, s, a, ith, nth, 0);
 }
 
 nrg_status nrg_norm_forward(const nrg_norm_spec *spec, const nrg_norm_args *args, int ith, int nth)

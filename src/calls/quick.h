@@ -47,7 +47,7 @@ static inline int quick_apart(const quick_operand *out, const quick_operand *oth
 /* Whether two operands without gaps share no byte. */
 static inline int quick_dense_apart(uintptr_t p, size_t bytes, uintptr_t other, size_t other_bytes)
 {
-    return (p + bytes <= other) | (other + other_bytes <= p);
+    return p + bytes <= other || other + other_bytes <= p;
 }
 
 #endif

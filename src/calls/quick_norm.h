@@ -14,8 +14,8 @@ static inline int quick_norm_numbers_fit(const nrg_norm_spec *s, const void *w)
 {
     if (!nrg_norm_has_numbers(s))
         return 1;
-    return (fabs(s->c) <= (double)FLT_MAX) & ((s->c == 0) | (s->c_mode == NRG_C_GIVEN)) &
-           ((s->weight_offset == 0) | ((w != NULL) & (fabsf(s->weight_offset) <= FLT_MAX)));
+    return fabs(s->c) <= (double)FLT_MAX && (s->c == 0 || s->c_mode == NRG_C_GIVEN) &&
+           (s->weight_offset == 0 || (w && fabsf(s->weight_offset) <= FLT_MAX));
 }
 
 /* Accepts the spec of a norm without residual mode, gate, activation, groups and format. Does not check dim, and the

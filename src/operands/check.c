@@ -33,9 +33,7 @@ static nrg_status read_parts(nrg_checked *c, const nrg_call *call, const void *c
     for (unsigned i = 0; i < call->part_count; i++) {
         const nrg_part *p = &call->parts[i];
         c->part[i] = part[i];
-        if (!p->least)
-            continue;
-        if (part[i] && nrg_size_at(part[i], 0) == p->size)
+        if (!p->least || (part[i] && nrg_size_at(part[i], 0) == p->size))
             continue;
         unsigned char *copy = c->copy + used;
         used += (p->size + sizeof(double) - 1) / sizeof(double) * sizeof(double);
@@ -77,7 +75,7 @@ nrg_status nrg_check_options(nrg_checked *c, const nrg_call *call, const void *c
 static inline int has_elements(const nrg_operand *o, const nrg_sizes *s)
 {
     size_t least = s->n[o->dim];
-    for (int k = 0; k < NRG_LEVELS && least && o->level[k].count != NRG_ONE; k++)
+    for (unsigned k = 0; k < o->levels && least; k++)
         least = s->n[o->level[k].count];
     return least != 0;
 }
@@ -98,7 +96,7 @@ static int fill_strides(size_t stride[NRG_LEVELS], const nrg_operand *o, const n
     size_t span = row, any = repeated;
     int is_beyond = 0; /* memory, which is wrong where a stride is to be made of it: an operand without elements may have any */
     *dense = 0;
-    for (int k = 0; k < NRG_LEVELS && o->level[k].count != NRG_ONE; k++) {
+    for (unsigned k = 0; k < o->levels; k++) {
         const size_t count = s->n[o->level[k].count];
         size_t steps;
         if (repeated >> k & 1)
@@ -130,7 +128,7 @@ static unsigned sort_levels(step sorted[NRG_LEVELS], const nrg_operand *o, const
                             const size_t stride[NRG_LEVELS])
 {
     unsigned count = 0;
-    for (int k = 0; k < NRG_LEVELS && o->level[k].count != NRG_ONE; k++) {
+    for (unsigned k = 0; k < o->levels; k++) {
         const step level = {stride[k], s->n[o->level[k].count]};
         if (level.count == 1 || repeated >> k & 1)
             continue;
@@ -245,13 +243,6 @@ static nrg_status lay_levels(extent *e, size_t stride[NRG_LEVELS], const nrg_ope
     return place_status(e);
 }
 
-/* The status of an operand that is unallocated or wrong: a workspace must have room even before it has an address. */
-static __attribute__((noinline, cold)) nrg_status name_place(nrg_status status, const extent *e, const nrg_operand *o,
-                                                             const void *part)
-{
-    return status == NRG_ERR_UNALLOCATED && o->room && nrg_size_at(part, o->room) < e->end ? NRG_ERR_WORKSPACE : status;
-}
-
 /* Whether rows of two operands whose extents meet share a byte. */
 static int rows_meet(const extent *a, const extent *b)
 {
@@ -271,7 +262,7 @@ static int lies_over(const nrg_checked *c, const nrg_call *call, const extent *o
         return 0;
     if (c->sizes.apart & NRG_BIT(out->index) && x->role != NRG_IN)
         return 0;
-    for (int k = 0; k < NRG_LEVELS && o->level[k].count != NRG_ONE; k++)
+    for (unsigned k = 0; k < o->levels; k++)
         if (c->sizes.n[o->level[k].count] != 1 && c->laid.stride[out->index][k] != c->laid.stride[other->index][k])
             return 0;
     return o->level[0].count == x->level[0].count;
@@ -338,27 +329,25 @@ nrg_status nrg_check(nrg_checked *c, const nrg_call *call, const void *const *pa
         e->index = i;
         e->element = (unsigned)nrg_element_bytes(o->element, s);
         e->first = (uintptr_t)nrg_pointer_at(from, o->at);
-        const int has_levels = o->level[1].count != NRG_ONE;
-        if (!has_levels || is_plane(o, s, from)) {
+        if (o->levels < 2 || is_plane(o, s, from)) {
             const size_t given = o->level[0].stride && rows != 1 ? nrg_size_at(from, o->level[0].stride) : 0;
-            if (!lay_rows(e, stride, given, dim, rows) && (status = name_rows(e, stride, given, dim, rows)) != NRG_OK) {
-                if ((status = name_place(status, e, o, from)) != NRG_ERR_UNALLOCATED)
-                    return status;
-                places = status;
-                continue;
-            }
-            if (has_levels)
+            if (!lay_rows(e, stride, given, dim, rows))
+                status = name_rows(e, stride, given, dim, rows);
+            if (o->levels > 1)
                 stride[1] = stride[2] = rows * stride[0];
         } else {
-            if ((status = lay_levels(e, stride, o, s, from)) != NRG_OK) {
-                if ((status = name_place(status, e, o, from)) != NRG_ERR_UNALLOCATED)
-                    return status;
-                places = status;
-                is_matrix = 0;
-                continue;
-            }
+            status = lay_levels(e, stride, o, s, from);
             rows *= s->n[o->level[1].count] * s->n[o->level[2].count];
             is_matrix = 0;
+        }
+        if (status != NRG_OK) {
+            if (status == NRG_ERR_UNALLOCATED && o->room && nrg_size_at(from, o->room) < e->end)
+                return NRG_ERR_WORKSPACE; /* which must have room even before it has an address */
+            if (status != NRG_ERR_UNALLOCATED)
+                return status;
+            places = status;
+            status = NRG_OK;
+            continue;
         }
         /* fits, since rows are no longer than their stride; where they repeat it is a hint */
         const size_t bytes = rows * dim * e->element;

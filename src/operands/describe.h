@@ -59,80 +59,49 @@ enum { NRG_REPEAT_ALL = NRG_REPEAT_ROWS | NRG_REPEAT_ROWS2 | NRG_REPEAT_ROWS3 };
 #define NRG_JOIN(a, b) NRG_JOIN_(a, b)
 #define NRG_OWN(name) NRG_JOIN(NRG_OF, _##name)
 
+/* Words are made code of in passes. One that makes code has a macro for each word; one that makes a list has macros of those it
+ * is made of, each of which begins with a comma. NRG_LISTED leaves out what is before it, which is a word without a macro or
+ * nothing, and ends with the next comma. */
+#define NRG_REST(first, ...) __VA_ARGS__
+#define NRG_SECOND(first, second, ...) second
+#define NRG_LISTED(...) NRG_REST(__VA_ARGS__, )
+#define NRG_WORD(word, ...) NRG_JOIN(NRG_PASS, WORD)(NRG_JOIN(NRG_PASS, word)(__VA_ARGS__))
+#define NRG_PARTS_WORD NRG_LISTED
+#define NRG_TYPES_WORD NRG_LISTED
+#define NRG_NUMBERS_WORD NRG_LISTED
+#define NRG_OPERANDS_WORD NRG_LISTED
+#define NRG_SIZES_WORD NRG_LISTED
+#define NRG_RANGES_WORD NRG_LISTED
+#define NRG_ENTRY_WORD NRG_LISTED
+#define NRG_PARAMS_WORD NRG_LISTED
+#define NRG_STRUCTS_WORD(...) NRG_SECOND(__VA_ARGS__, , )
+#define NRG_MEASURE_WORD(...) __VA_ARGS__
+#define NRG_GO_WORD(...) __VA_ARGS__
+
 /* ---- names: enums of parts, types, numbers and operands ---- */
 
-#define NRG_PARTS_PART(ID, p, type, KIND) NRG_OWN(ID), NRG_OWN(PART_##p) = NRG_OWN(ID),
-#define NRG_PARTS_FIELD(p, field, low, high, STATUS)
-#define NRG_PARTS_TYPE(ID, dtype)
-#define NRG_PARTS_NUMBER(ID, value)
-#define NRG_PARTS_RULE(STATUS, holds)
-#define NRG_PARTS_CHECK(status)
-#define NRG_PARTS_MARK(set, bits)
-#define NRG_PARTS_NAMED(ID, name, p, field, ROLE, ELEMENT, DIM, LEVELS, THERE, over)
+#define NRG_PARTS_PART(ID, p, type, KIND) , NRG_OWN(ID), NRG_OWN(PART_##p) = NRG_OWN(ID)
 
-#define NRG_TYPES_PART(ID, p, type, KIND)
-#define NRG_TYPES_FIELD(p, field, low, high, STATUS)
-#define NRG_TYPES_TYPE(ID, dtype) NRG_OWN(TYPE_##ID),
-#define NRG_TYPES_NUMBER(ID, value)
-#define NRG_TYPES_RULE(STATUS, holds)
-#define NRG_TYPES_CHECK(status)
-#define NRG_TYPES_MARK(set, bits)
-#define NRG_TYPES_NAMED(ID, name, p, field, ROLE, ELEMENT, DIM, LEVELS, THERE, over)
-
-#define NRG_NUMBERS_PART(ID, p, type, KIND)
-#define NRG_NUMBERS_FIELD(p, field, low, high, STATUS)
-#define NRG_NUMBERS_TYPE(ID, dtype)
-#define NRG_NUMBERS_NUMBER(ID, value) NRG_OWN(N_##ID),
-#define NRG_NUMBERS_RULE(STATUS, holds)
-#define NRG_NUMBERS_CHECK(status)
-#define NRG_NUMBERS_MARK(set, bits)
-#define NRG_NUMBERS_NAMED(ID, name, p, field, ROLE, ELEMENT, DIM, LEVELS, THERE, over)
-
-#define NRG_OPERANDS_PART(ID, p, type, KIND)
-#define NRG_OPERANDS_FIELD(p, field, low, high, STATUS)
-#define NRG_OPERANDS_TYPE(ID, dtype)
-#define NRG_OPERANDS_NUMBER(ID, value)
-#define NRG_OPERANDS_RULE(STATUS, holds)
-#define NRG_OPERANDS_CHECK(status)
-#define NRG_OPERANDS_MARK(set, bits)
-#define NRG_OPERANDS_NAMED(ID, name, p, field, ROLE, ELEMENT, DIM, LEVELS, THERE, over) NRG_OWN(ID),
+#define NRG_TYPES_TYPE(ID, dtype) , NRG_OWN(TYPE_##ID)
+#define NRG_NUMBERS_NUMBER(ID, value) , NRG_OWN(N_##ID)
+#define NRG_OPERANDS_NAMED(ID, name, p, field, ROLE, ELEMENT, DIM, LEVELS, THERE, over) , NRG_OWN(ID)
 
 /* ---- the table ---- */
 
-#define NRG_STRUCTS_PART(ID, p, type, KIND) typedef type NRG_OWN(struct_##p);
-#define NRG_STRUCTS_FIELD(p, field, low, high, STATUS)
-#define NRG_STRUCTS_TYPE(ID, dtype)
-#define NRG_STRUCTS_NUMBER(ID, value)
-#define NRG_STRUCTS_RULE(STATUS, holds)
-#define NRG_STRUCTS_CHECK(status)
-#define NRG_STRUCTS_MARK(set, bits)
-#define NRG_STRUCTS_NAMED(ID, name, p, field, ROLE, ELEMENT, DIM, LEVELS, THERE, over)
+#define NRG_STRUCTS_PART(ID, p, type, KIND) , typedef type NRG_OWN(struct_##p);
 
 #define NRG_KIND_VERSIONED(type) .least = sizeof(type)
 #define NRG_KIND_ABSENT(type) .least = sizeof(type), .may_be_absent = 1
 #define NRG_KIND_OWN(type) .least = 0
-#define NRG_SIZES_PART(ID, p, type, KIND) {.size = sizeof(type), NRG_KIND_##KIND(type)},
-#define NRG_SIZES_FIELD(p, field, low, high, STATUS)
-#define NRG_SIZES_TYPE(ID, dtype)
-#define NRG_SIZES_NUMBER(ID, value)
-#define NRG_SIZES_RULE(STATUS, holds)
-#define NRG_SIZES_CHECK(status)
-#define NRG_SIZES_MARK(set, bits)
-#define NRG_SIZES_NAMED(ID, name, p, field, ROLE, ELEMENT, DIM, LEVELS, THERE, over)
+#define NRG_SIZES_PART(ID, p, type, KIND)                                                                                        \
+    , { .size = sizeof(type), NRG_KIND_##KIND(type) }
 
-#define NRG_RANGES_PART(ID, p, type, KIND)
 #define NRG_RANGES_FIELD(p, field_, low_, high, STATUS)                                                                          \
-    {.part = NRG_OWN(PART_##p),                                                                                                  \
-     .status = NRG_ERR_##STATUS,                                                                                                 \
-     .at = NRG_AT(NRG_OWN(struct_##p), field_),                                                                                  \
-     .low = (low_),                                                                                                              \
-     .span = (uint32_t)(high) - (uint32_t)(low_)},
-#define NRG_RANGES_TYPE(ID, dtype)
-#define NRG_RANGES_NUMBER(ID, value)
-#define NRG_RANGES_RULE(STATUS, holds)
-#define NRG_RANGES_CHECK(status)
-#define NRG_RANGES_MARK(set, bits)
-#define NRG_RANGES_NAMED(ID, name, p, field, ROLE, ELEMENT, DIM, LEVELS, THERE, over)
+    ,                                                                                                                            \
+    {                                                                                                                            \
+        .part = NRG_OWN(PART_##p), .status = NRG_ERR_##STATUS, .at = NRG_AT(NRG_OWN(struct_##p), field_), .low = (low_),         \
+        .span = (uint32_t)(high) - (uint32_t)(low_)                                                                              \
+    }
 
 #define NRG_ENTRY_F32 NRG_ELEMENT_F32
 #define NRG_ENTRY_F64 NRG_ELEMENT_F64
@@ -145,46 +114,47 @@ enum { NRG_REPEAT_ALL = NRG_REPEAT_ROWS | NRG_REPEAT_ROWS2 | NRG_REPEAT_ROWS3 };
 #define NRG_ENTRY_WHEN(there) 1
 
 /* LEVELS: none; rows with a stride; rows, planes and volumes, which may repeat; chains; [batch, heads, rows] and [batch, rows,
- * heads] with an nrg_head_strides; levels without strides, which are dense; a workspace, and where its size is. */
+ * heads] with an nrg_head_strides; levels without strides, which are dense; a workspace, and where its size is. A pass has
+ * numbers and fields as places in the tables (NRG_ENTRY_) or as values (NRG_GO_). */
+#define NRG_ENTRY_COUNT(N) NRG_OWN(N_##N)
+#define NRG_ENTRY_OF(p, field) NRG_AT(NRG_OWN(struct_##p), field)
+#define NRG_GO_COUNT(N) n_##N
+#define NRG_GO_OF(p, field) p->field
+#define NRG_COUNT_OF(N) NRG_JOIN(NRG_PASS, COUNT)(N)
+#define NRG_VALUE_OF(p, field) NRG_JOIN(NRG_PASS, OF)(p, field)
 #define NRG_LEVEL(p, field, N)                                                                                                   \
     {                                                                                                                            \
-        .stride = NRG_AT(NRG_OWN(struct_##p), field), .count = NRG_OWN(N_##N)                                                    \
+        NRG_VALUE_OF(p, field), NRG_COUNT_OF(N)                                                                                  \
     }
-#define NRG_ENTRY_LINE .room = 0
-#define NRG_ENTRY_ROWS(p, field, N) .level = {NRG_LEVEL(p, field, N)}
-#define NRG_ENTRY_LEVELS(p, field, N, N2, N3)                                                                                    \
+#define NRG_LEVELS_LINE .levels = 0
+#define NRG_LEVELS_ROWS(p, field, N) .levels = 1, .level = {NRG_LEVEL(p, field, N)}
+#define NRG_LEVELS_CHAINS(p, field, N, N2) .levels = 2, .level = {NRG_LEVEL(p, field[0], N), NRG_LEVEL(p, field[1], N2)}
+#define NRG_LEVELS_LEVELS(p, field, N, N2, N3)                                                                                   \
+    .levels = 3,                                                                                                                 \
     .level = {NRG_LEVEL(p, field##_stride[0], N), NRG_LEVEL(p, field##_stride[1], N2), NRG_LEVEL(p, field##_stride[2], N3)}
-#define NRG_ENTRY_PLANES(p, field, N) NRG_ENTRY_LEVELS(p, field, N, ROWS2, ROWS3)
-#define NRG_ENTRY_REPEATED(p, field, N) NRG_ENTRY_PLANES(p, field, N), .repeat = NRG_AT(NRG_OWN(struct_##p), field##_repeat)
-#define NRG_ENTRY_HEADS(p, field, BATCH, HEADS, ROWS)                                                                            \
-    .level = {NRG_LEVEL(p, field##_strides.row, ROWS), NRG_LEVEL(p, field##_strides.head, HEADS),                                \
-              NRG_LEVEL(p, field##_strides.batch, BATCH)}
-#define NRG_ENTRY_REPEATED_HEADS(p, field, BATCH, HEADS, ROWS)                                                                   \
-    NRG_ENTRY_HEADS(p, field, BATCH, HEADS, ROWS), .repeat = NRG_AT(NRG_OWN(struct_##p), field##_repeat)
-#define NRG_ENTRY_TOKENS(p, field, BATCH, HEADS, ROWS)                                                                           \
-    .level = {NRG_LEVEL(p, field##_strides.head, HEADS), NRG_LEVEL(p, field##_strides.row, ROWS),                                \
-              NRG_LEVEL(p, field##_strides.batch, BATCH)}
-#define NRG_ENTRY_CHAINS(p, field, N, N2) .level = {NRG_LEVEL(p, field[0], N), NRG_LEVEL(p, field[1], N2)}
-#define NRG_ENTRY_DENSE(N, N2, N3) .level = {{.count = NRG_OWN(N_##N)}, {.count = NRG_OWN(N_##N2)}, {.count = NRG_OWN(N_##N3)}}
-#define NRG_ENTRY_ROOM(p, field) .room = NRG_AT(NRG_OWN(struct_##p), field)
+#define NRG_LEVELS_PLANES(p, field, N) NRG_LEVELS_LEVELS(p, field, N, ROWS2, ROWS3)
+#define NRG_LEVELS_REPEATED(p, field, N) NRG_LEVELS_PLANES(p, field, N), .repeat = NRG_VALUE_OF(p, field##_repeat)
+#define NRG_LEVELS_HEADS(p, field, BATCH, HEADS, ROWS)                                                                           \
+    .levels = 3, .level = {NRG_LEVEL(p, field##_strides.row, ROWS), NRG_LEVEL(p, field##_strides.head, HEADS),                   \
+                           NRG_LEVEL(p, field##_strides.batch, BATCH)}
+#define NRG_LEVELS_REPEATED_HEADS(p, field, BATCH, HEADS, ROWS)                                                                  \
+    NRG_LEVELS_HEADS(p, field, BATCH, HEADS, ROWS), .repeat = NRG_VALUE_OF(p, field##_repeat)
+#define NRG_LEVELS_TOKENS(p, field, BATCH, HEADS, ROWS)                                                                          \
+    .levels = 3, .level = {NRG_LEVEL(p, field##_strides.head, HEADS), NRG_LEVEL(p, field##_strides.row, ROWS),                   \
+                           NRG_LEVEL(p, field##_strides.batch, BATCH)}
+#define NRG_LEVELS_DENSE(N, N2, N3) .levels = 3, .level = {{0, NRG_COUNT_OF(N)}, {0, NRG_COUNT_OF(N2)}, {0, NRG_COUNT_OF(N3)}}
+#define NRG_LEVELS_ROOM(p, field) .room = NRG_VALUE_OF(p, field)
 
-#define NRG_ENTRY_PART(ID, p, type, KIND)
-#define NRG_ENTRY_FIELD(p, field, low, high, STATUS)
-#define NRG_ENTRY_TYPE(ID, dtype)
-#define NRG_ENTRY_NUMBER(ID, value)
-#define NRG_ENTRY_RULE(STATUS, holds)
-#define NRG_ENTRY_CHECK(status)
-#define NRG_ENTRY_MARK(set, bits)
 #define NRG_ENTRY_NAMED(ID, name_, p, field, ROLE, ELEMENT, DIM, LEVELS, THERE, over_)                                           \
-    [NRG_OWN(ID)] = {.name = (name_),                                                                                            \
-                     .role = NRG_##ROLE,                                                                                         \
-                     .element = NRG_ENTRY_##ELEMENT,                                                                             \
-                     .part = NRG_OWN(PART_##p),                                                                                  \
-                     .may_be_absent = NRG_ENTRY_##THERE,                                                                         \
-                     .dim = NRG_OWN(N_##DIM),                                                                                    \
-                     .at = NRG_AT(NRG_OWN(struct_##p), field),                                                                   \
-                     .over = (over_),                                                                                            \
-                     NRG_ENTRY_##LEVELS},
+    , [NRG_OWN(ID)] = {.name = (name_),                                                                                          \
+                       .role = NRG_##ROLE,                                                                                       \
+                       .element = NRG_ENTRY_##ELEMENT,                                                                           \
+                       .part = NRG_OWN(PART_##p),                                                                                \
+                       .may_be_absent = NRG_ENTRY_##THERE,                                                                       \
+                       .dim = NRG_OWN(N_##DIM),                                                                                  \
+                       .at = NRG_AT(NRG_OWN(struct_##p), field),                                                                 \
+                       .over = (over_),                                                                                          \
+                       NRG_LEVELS_##LEVELS}
 
 /* ---- what a call's options make of its operands: nrg_call.measure ---- */
 
@@ -214,14 +184,7 @@ enum { NRG_REPEAT_ALL = NRG_REPEAT_ROWS | NRG_REPEAT_ROWS2 | NRG_REPEAT_ROWS3 };
 
 /* ---- checks in a straight line (precheck.h) ---- */
 
-#define NRG_PARAMS_PART(ID, p, type, KIND) const type *const p,
-#define NRG_PARAMS_FIELD(p, field, low, high, STATUS)
-#define NRG_PARAMS_TYPE(ID, dtype)
-#define NRG_PARAMS_NUMBER(ID, value)
-#define NRG_PARAMS_RULE(STATUS, holds)
-#define NRG_PARAMS_CHECK(status)
-#define NRG_PARAMS_MARK(set, bits)
-#define NRG_PARAMS_NAMED(ID, name, p, field, ROLE, ELEMENT, DIM, LEVELS, THERE, over)
+#define NRG_PARAMS_PART(ID, p, type, KIND) , const type *const p
 
 #define NRG_BYTES_F32 4
 #define NRG_BYTES_F64 8
@@ -229,67 +192,6 @@ enum { NRG_REPEAT_ALL = NRG_REPEAT_ROWS | NRG_REPEAT_ROWS2 | NRG_REPEAT_ROWS3 };
 #define NRG_BYTES_I64 8
 #define NRG_BYTES_BYTE 1
 #define NRG_BYTES_T(ID) (t_##ID == NRG_F32 ? 4u : 2u)
-
-#define NRG_STEPS_LINE                                                                                                           \
-    {                                                                                                                            \
-        .levels = 0                                                                                                              \
-    }
-#define NRG_STEPS_ROWS(p, field, N)                                                                                              \
-    {                                                                                                                            \
-        .levels = 1, .count = {n_##N}, .given = { p->field }                                                                     \
-    }
-#define NRG_STEPS_CHAINS(p, field, N, N2)                                                                                        \
-    {                                                                                                                            \
-        .levels = 2, .count = {n_##N, n_##N2, 1}, .given = { p->field[0], p->field[1] }                                          \
-    }
-#define NRG_STEPS_PLANES(p, field, N)                                                                                            \
-    {                                                                                                                            \
-        .levels = 3, .count = {n_##N, n_ROWS2, n_ROWS3}, .given = {                                                              \
-            p->field##_stride[0],                                                                                                \
-            p->field##_stride[1],                                                                                                \
-            p->field##_stride[2]                                                                                                 \
-        }                                                                                                                        \
-    }
-#define NRG_STEPS_REPEATED(p, field, N)                                                                                          \
-    {                                                                                                                            \
-        .levels = 3, .count = {n_##N, n_ROWS2, n_ROWS3}, .repeat = p->field##_repeat, .given = {                                 \
-            p->field##_stride[0],                                                                                                \
-            p->field##_stride[1],                                                                                                \
-            p->field##_stride[2]                                                                                                 \
-        }                                                                                                                        \
-    }
-#define NRG_STEPS_HEADS(p, field, BATCH, HEADS, ROWS)                                                                            \
-    {                                                                                                                            \
-        .levels = 3, .count = {n_##ROWS, n_##HEADS, n_##BATCH}, .given = {                                                       \
-            p->field##_strides.row,                                                                                              \
-            p->field##_strides.head,                                                                                             \
-            p->field##_strides.batch                                                                                             \
-        }                                                                                                                        \
-    }
-#define NRG_STEPS_REPEATED_HEADS(p, field, BATCH, HEADS, ROWS)                                                                   \
-    {                                                                                                                            \
-        .levels = 3, .count = {n_##ROWS, n_##HEADS, n_##BATCH}, .repeat = p->field##_repeat, .given = {                          \
-            p->field##_strides.row,                                                                                              \
-            p->field##_strides.head,                                                                                             \
-            p->field##_strides.batch                                                                                             \
-        }                                                                                                                        \
-    }
-#define NRG_STEPS_TOKENS(p, field, BATCH, HEADS, ROWS)                                                                           \
-    {                                                                                                                            \
-        .levels = 3, .count = {n_##HEADS, n_##ROWS, n_##BATCH}, .given = {                                                       \
-            p->field##_strides.head,                                                                                             \
-            p->field##_strides.row,                                                                                              \
-            p->field##_strides.batch                                                                                             \
-        }                                                                                                                        \
-    }
-#define NRG_STEPS_DENSE(N, N2, N3)                                                                                               \
-    {                                                                                                                            \
-        .levels = 3, .count = { n_##N, n_##N2, n_##N3 }                                                                          \
-    }
-#define NRG_STEPS_ROOM(p, field)                                                                                                 \
-    {                                                                                                                            \
-        .levels = 0, .has_room = 1, .room = p->field                                                                             \
-    }
 
 #define NRG_GO_VERSIONED(p)                                                                                                      \
     if (!p || p->size != sizeof *p)                                                                                              \
@@ -314,8 +216,8 @@ enum { NRG_REPEAT_ALL = NRG_REPEAT_ROWS | NRG_REPEAT_ROWS2 | NRG_REPEAT_ROWS3 };
         return 0;
 #define NRG_GO_MARK(set, bits) c_.set |= (bits);
 #define NRG_GO_NAMED(ID, name, p, field, ROLE, ELEMENT, DIM, LEVELS, THERE, over)                                                \
-    if (!nrg_place(&c_, laid_, NRG_OWN(ID), p->field, NRG_##ROLE, NRG_BYTES_##ELEMENT, n_##DIM, (nrg_steps)NRG_STEPS_##LEVELS,   \
-                   NRG_THERE_##THERE, (over)))                                                                                   \
+    if (!nrg_place(&c_, laid_, NRG_OWN(ID), p->field, NRG_##ROLE, NRG_BYTES_##ELEMENT, n_##DIM,                                  \
+                   (nrg_steps){NRG_LEVELS_##LEVELS}, NRG_THERE_##THERE, (over)))                                                 \
         return 0;
 
 #endif

@@ -22,9 +22,11 @@
 /* The levels of an operand, from the innermost outwards; constants but for counts, strides and repeats. */
 typedef struct nrg_steps {
     unsigned levels;
-    int has_room;
     uint32_t repeat;
-    size_t count[NRG_LEVELS], given[NRG_LEVELS], room;
+    struct {
+        size_t given, count;
+    } level[NRG_LEVELS];
+    size_t room;
 } nrg_steps;
 
 typedef struct nrg_placed {
@@ -60,25 +62,25 @@ NRG_INLINE int nrg_place(nrg_precheck *c, nrg_laid *l, unsigned index, const voi
         return 0;
     stride[0] = stride[1] = stride[2] = 0;
     if (v.levels) {
-        const int is_matrix = v.levels == 1 || ((v.count[1] == 1) & (v.levels == 2 || v.count[2] == 1));
-        if (v.count[0] - 1 >= NRG_PLACE_MOST)
+        const int is_matrix = v.levels == 1 || ((v.level[1].count == 1) & (v.levels == 2 || v.level[2].count == 1));
+        if (v.level[0].count - 1 >= NRG_PLACE_MOST)
             return 0;
-        rows = v.count[0];
+        rows = v.level[0].count;
         if (v.levels > 1 && !is_matrix) {
-            if ((v.given[0] | v.given[1] | v.given[2] | v.repeat) || v.count[1] - 1 >= NRG_PLACE_MOST)
+            if ((v.level[0].given | v.level[1].given | v.level[2].given | v.repeat) || v.level[1].count - 1 >= NRG_PLACE_MOST)
                 return 0;
-            rows *= v.count[1];
-            if (rows >= NRG_PLACE_MOST || (v.levels > 2 && v.count[2] - 1 >= NRG_PLACE_MOST))
+            rows *= v.level[1].count;
+            if (rows >= NRG_PLACE_MOST || (v.levels > 2 && v.level[2].count - 1 >= NRG_PLACE_MOST))
                 return 0;
-            rows *= v.levels > 2 ? v.count[2] : 1;
+            rows *= v.levels > 2 ? v.level[2].count : 1;
             if (rows >= NRG_PLACE_MOST)
                 return 0;
             stride[0] = row;
-            stride[1] = row * v.count[0];
-            stride[2] = v.levels > 2 ? stride[1] * v.count[1] : 0;
+            stride[1] = row * v.level[0].count;
+            stride[2] = v.levels > 2 ? stride[1] * v.level[1].count : 0;
             span = rows * row;
         } else {
-            const size_t taken = v.given[0] && rows != 1 ? v.given[0] : row;
+            const size_t taken = v.level[0].given && rows != 1 ? v.level[0].given : row;
             if (taken < row || taken >= NRG_PLACE_STRIDE || (v.repeat & NRG_REPEAT_ROWS))
                 return 0;
             unit |= taken;
@@ -88,7 +90,7 @@ NRG_INLINE int nrg_place(nrg_precheck *c, nrg_laid *l, unsigned index, const voi
             span = (rows - 1) * taken + row;
         }
     }
-    if ((unit & (element - 1)) || (v.has_room && v.room < row))
+    if ((unit & (element - 1)) || (role == NRG_SCRATCH && v.room < row))
         return 0;
     const uintptr_t end = first + span;
     const int is_out = role != NRG_IN || c->written & bit;

@@ -2,14 +2,14 @@
  *
  * SPDX-License-Identifier: MIT */
 #ifndef PART
-#define PART(...) NRG_JOIN(NRG_PASS, PART)(__VA_ARGS__)
-#define FIELD(...) NRG_JOIN(NRG_PASS, FIELD)(__VA_ARGS__)
-#define TYPE(...) NRG_JOIN(NRG_PASS, TYPE)(__VA_ARGS__)
-#define NUMBER(...) NRG_JOIN(NRG_PASS, NUMBER)(__VA_ARGS__)
-#define RULE(...) NRG_JOIN(NRG_PASS, RULE)(__VA_ARGS__)
-#define CHECK(...) NRG_JOIN(NRG_PASS, CHECK)(__VA_ARGS__)
-#define MARK(...) NRG_JOIN(NRG_PASS, MARK)(__VA_ARGS__)
-#define NAMED(...) NRG_JOIN(NRG_PASS, NAMED)(__VA_ARGS__)
+#define PART(...) NRG_WORD(PART, __VA_ARGS__)
+#define FIELD(...) NRG_WORD(FIELD, __VA_ARGS__)
+#define TYPE(...) NRG_WORD(TYPE, __VA_ARGS__)
+#define NUMBER(...) NRG_WORD(NUMBER, __VA_ARGS__)
+#define RULE(...) NRG_WORD(RULE, __VA_ARGS__)
+#define CHECK(...) NRG_WORD(CHECK, __VA_ARGS__)
+#define MARK(...) NRG_WORD(MARK, __VA_ARGS__)
+#define NAMED(...) NRG_WORD(NAMED, __VA_ARGS__)
 #define OPERAND(ID, p, field, ...) NAMED(ID, #field, p, field, __VA_ARGS__)
 #define ON(ID) NRG_BIT(NRG_OWN(ID))
 #else

@@ -77,8 +77,8 @@ static __attribute__((noinline)) void softmax_one(const softmax_call *c, const s
     softmax_store_row(c, row, c->u, &end, D);
 }
 
-/* A row of f32 scores alone in whole lanes, all of which are seen, without what other options need: softmax_one takes 1.12 times as
- * long for a call of 64 keys (EPYC, AVX2 and AVX-512). Whether its base shifts nothing, and it is done. */
+/* A row of f32 scores alone in whole lanes, all of which are seen, without what other options need: softmax_one takes 1.12 times
+ * as long for a call of 64 keys (EPYC, AVX2 and AVX-512). Whether its base shifts nothing, and it is done. */
 static __attribute__((noinline)) int softmax_one_whole(const softmax_call *c)
 {
     const nrg_dtype D = NRG_F32;
