@@ -7,6 +7,7 @@ of it compiles to other code than the original.
 SPDX-License-Identifier: MIT"""
 
 import argparse
+import collections
 import fnmatch
 import glob
 import hashlib
@@ -44,6 +45,7 @@ PART_MUTANTS = 200
 PART_LEAST = 3  # of a file
 PART_SECONDS = 20
 PART_SAME = 0.1  # that may change no result
+LINK_SECONDS = 0.3  # a program of tests, before it runs
 
 # Whose suites a file's mutants meet: the first word that its name has, or that of its folder. A file of no family meets all suites.
 FAMILIES = [
@@ -51,6 +53,7 @@ FAMILIES = [
     ("floater", "recurrent"), ("relative", "relative"), ("head_bias", "relative"), ("bias", "score_bias"), ("alibi", "score_bias"),
     ("t5", "score_bias"), ("embed", "embed"), ("sinusoidal", "rope"), ("position_table", "rope"), ("cross_entropy", "softmax"),
     ("rope", "rope"), ("qkv", "rope"), ("heads", "relative"), ("softmax", "softmax"), ("norm", "norm"), ("quant", "quantize"),
+    ("fp_environment", "dispatch"), ("families", "dispatch"), ("base.c", "dispatch"),
 ]
 EVERYWHERE = ["calls", "dispatch", "vec", "fences", "bits"]  # suites that are no family's, after those of the family
 NEVER = ["harness", "mpi", "examples"]  # of the tests themselves, and of programs
@@ -138,11 +141,13 @@ def digest(*parts):
 
 
 def code_of(text):
-    """The text with everything that is not code blanked, character by character, and calls that prefetch: those change no result."""
+    """The text with everything that is not code blanked, character by character, and what only says what is prefetched, which
+    changes no result: calls, conditions of only these, and numbers by name that are no flags."""
     def blank(m):
         return re.sub(r"[^\n]", " ", m.group())
     text = re.sub(r'/\*.*?\*/|//[^\n]*|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])*\'', blank, text, flags=re.S)
-    text = re.sub(r"^[ \t]*\w*prefetch\w*\([^;{}]*\);", blank, text, flags=re.M)
+    text = re.sub(r"^[ \t]*(?:if \((?:[^;{}=]|==)*\)\s+)?\w*prefetch\w*\([^;{}]*\);(?!\s*else)|\b\w*PREFETCH\w* = \d+\b(?! <<)",
+                  blank, text, flags=re.M)
     return re.sub(r"^[ \t]*#(?:[^\n]*\\\n)*[^\n]*", blank, text, flags=re.M)
 
 
@@ -351,7 +356,8 @@ class Build:
 
     def steps(self, family, libraries):
         """(name, target, command, environment): hashes of the paths that are concerned and the family's suites, and then those of
-        everybody; the quick ones first. Of a part: the quick ones of both, that take some seconds together."""
+        everybody; the quick ones first. Of a part: those of both that take some seconds together; first those that are quick for
+        what they have caught."""
         nrg, is_part = os.path.join(self.dir, "tools", "nrg"), self.limit == PART_SECONDS
         concerned = [isa for isa in self.isas if "libnrg-%s.a" % isa in {os.path.basename(library) for library in libraries}]
         steps = [] if is_part else [
@@ -360,7 +366,9 @@ class Build:
         of_family = {name for name, (suite, _, _) in self.tests.items() if family in (None, family_of_test(suite, name))}
         steps += [(name, os.path.relpath(command[0], self.dir), command, environment)
                   for name, (suite, command, environment) in self.tests.items() if name in of_family or suite in self.everywhere]
-        steps.sort(key=lambda s: (not is_part and s[0] in self.tests and s[0] not in of_family, self.seconds.get(s[0], 0)))
+        caught = collections.Counter((by or "").split(":")[0] for by in self.verdicts.values()) if is_part else {}
+        steps.sort(key=lambda s: (not is_part and s[0] in self.tests and s[0] not in of_family,
+                                  (self.seconds.get(s[0], 0) + LINK_SECONDS) / (1 + caught.get(s[0], 0))))
         left, chosen = self.limit, []
         for step in steps:
             left -= self.seconds.get(step[0], 0)
