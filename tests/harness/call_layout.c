@@ -90,7 +90,7 @@ unsigned call_marks(const call_case *c, const call_layout *l)
 static void draw_places(const call_case *c, call_layout *l, unsigned wanted, uint64_t *state)
 {
     const enum fence_side side = test_draw(state, 2) ? AT_START : AT_END;
-    const int transposed = test_draw(state, 2) == 0;
+    const int transposed = test_draw(state, 2) == 0, alike = test_draw(state, 8) == 0;
     int padded = 0;
     for (int i = 0; i < c->count; i++) {
         const call_operand *o = &c->operands[i];
@@ -99,11 +99,15 @@ static void draw_places(const call_case *c, call_layout *l, unsigned wanted, uin
         if (wanted & ODD_GAPS)
             p->gap = i == 0 || test_draw(state, 4) ? 2 * test_draw(state, 10) + 1 : 16;
         p->transposed = transposed && can_be_transposed(o);
-        if (!(wanted & PADDED) || !can_be_apart(o) || !call_stands(c, l, i) || (padded && test_draw(state, 4) == 0))
+        if (!(wanted & PADDED) || !can_be_apart(o) || !call_stands(c, l, i) || (padded && !alike && test_draw(state, 4) == 0))
             continue;
-        /* kernels look at alignment: pads of anything, of whole vectors, and up to the next cache line */
+        /* kernels look at alignment: pads of anything, of whole vectors, and up to the next cache line; calls look for tensors
+         * without gaps: rows that all are half a row apart, so that no stride differs from another */
         size_t how = test_draw(state, 4);
-        p->pad = how < 2 ? test_draw(state, 19) + 1 : how == 2 ? 16 : (64 - call_row_bytes(o) % 64) / value_bytes(o->type);
+        p->pad = alike      ? (o->dim + 1) / 2
+                 : how < 2  ? test_draw(state, 19) + 1
+                 : how == 2 ? 16
+                            : (64 - call_row_bytes(o) % 64) / value_bytes(o->type);
         p->group_pad = o->group ? test_draw(state, 2) * (test_draw(state, 9) + 1) : 0;
         padded = 1;
     }
