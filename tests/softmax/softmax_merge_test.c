@@ -1,5 +1,5 @@
 /* nrg_softmax_merge with a NaN in one state: every result of that row is NaN, whatever the state's other number is, and no other
- * row's is.
+ * row's is. Its sum of many states, whose roundings are not lost.
  *
  * SPDX-License-Identifier: MIT */
 #include <math.h>
@@ -44,10 +44,29 @@ START_TEST(a_nan_in_one_state)
 }
 END_TEST
 
+/* One state beside eight that are each too small to change its sum: together they do, wherever it stands. */
+START_TEST(small_sums_add_up)
+{
+    enum { STATES = 9 };
+    for (size_t at = 0; at < STATES; at++) {
+        float m_in[STATES], m;
+        double s_in[STATES], s;
+        for (size_t i = 0; i < STATES; i++) {
+            m_in[i] = 3;
+            s_in[i] = i == at ? 1 : 0x1p-54;
+        }
+        const nrg_softmax_merge_args args = nrg_softmax_merge_args_init(STATES, 1, m_in, s_in, &m, &s);
+        ck_assert_int_eq(nrg_softmax_merge(&args, 0, 1), NRG_OK);
+        ck_assert_msg(s == 1 + 0x1p-51, "1 is state %zu: the sum is 1 + %a", at, s - 1);
+    }
+}
+END_TEST
+
 int main(int argc, char **argv)
 {
     test_arguments(argc, argv);
     Suite *suite = suite_create("states of softmax, made one");
     tcase_add_test(test_case(suite, "NaN"), a_nan_in_one_state);
+    tcase_add_test(test_case(suite, "sum"), small_sums_add_up);
     return test_run(suite);
 }
