@@ -222,7 +222,7 @@ NRG_INLINE void do1_rows_of(const channel_run *at, const char *d_o, size_t d_str
             float *to = (float *)(run.o + row * run.o_stride) + k;
             vf v[V_ACT], more[V_ACT], out[V_ACT], slope[V_ACT];
             n = lesser(run.width - k, ACT_STEP);
-            if (!planes && run.stream) {
+            if (run.stream) {
                 prefetch_step_ahead((const char *)x, V_ACT, sizeof *x, DO1_PREFETCH * run.x_stride);
                 prefetch_step_ahead((const char *)d, V_ACT, sizeof *d, DO1_PREFETCH * d_stride);
             }
@@ -242,16 +242,12 @@ NRG_INLINE void do1_rows_of(const channel_run *at, const char *d_o, size_t d_str
         }
 }
 
-static __attribute__((noinline)) void do1_plane_relu(const channel_run *run, const char *d, size_t d_stride)
+static __attribute__((noinline)) void do1_relu(const channel_run *run, const char *d, size_t d_stride)
 {
-    do1_rows_of(run, d, d_stride, NRG_ACT_RELU, 1);
+    do1_rows_of(run, d, d_stride, NRG_ACT_RELU, run->planes);
 }
 
-static __attribute__((noinline)) void do1_columns_relu(const channel_run *run, const char *d, size_t d_stride)
-{
-    do1_rows_of(run, d, d_stride, NRG_ACT_RELU, 0);
-}
-
+/* Two loops: in one, group norm with SiLU, NHWC, 1x320x64x64, had a speedup of 0.91 (AVX-512). */
 static __attribute__((noinline)) void do1_plane_silu(const channel_run *run, const char *d, size_t d_stride)
 {
     do1_rows_of(run, d, d_stride, NRG_ACT_SILU, 1);
@@ -347,11 +343,8 @@ static __attribute__((noinline)) void do1_by_loop(const backward_pass *w, const 
     channel_run run;
     fill_piece_run(&run, w, at, to, stride);
     run.stream = job->stream && !w->planes;
-    const int relu = job->activation == NRG_ACT_RELU;
-    if (relu && w->planes)
-        do1_plane_relu(&run, d, job->d_o_stride);
-    else if (relu)
-        do1_columns_relu(&run, d, job->d_o_stride);
+    if (job->activation == NRG_ACT_RELU)
+        do1_relu(&run, d, job->d_o_stride);
     else if (w->planes)
         do1_plane_silu(&run, d, job->d_o_stride);
     else

@@ -149,15 +149,18 @@ NRG_INLINE plane_factors factors_of_plane(const channel_column_factors *f, size_
 NRG_INLINE void normalize_act_step(vf *x, const plane_factors *plane, const channel_column_factors *f, size_t k, size_t n)
 {
     vf mean[V_ACT], factor[V_ACT], shift[V_ACT];
-    if (!plane) {
-        act_load(mean, f->lo + k, n);
-        act_load(factor, f->hi + k, n);
-        act_load(shift, f->shift + k, n);
+    if (plane) {
+        NRG_UNROLL
+        for (int j = 0; j < V_ACT; j++)
+            x[j] = normalized_fast(x[j], plane->mean, plane->factor, plane->shift);
+        return;
     }
+    act_load(mean, f->lo + k, n);
+    act_load(factor, f->hi + k, n);
+    act_load(shift, f->shift + k, n);
     NRG_UNROLL
     for (int j = 0; j < V_ACT; j++)
-        x[j] = plane ? normalized_fast(x[j], plane->mean, plane->factor, plane->shift)
-                     : normalized_fast(x[j], mean[j], factor[j], shift[j]);
+        x[j] = normalized_fast(x[j], mean[j], factor[j], shift[j]);
 }
 
 /* Whether a vector from element i on is stored without a mask. A streamed one must be full lines: if part of a line is streamed
