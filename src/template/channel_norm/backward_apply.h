@@ -5,7 +5,6 @@
 #define NRG_TEMPLATE_CHANNEL_BACKWARD_APPLY_H
 
 #include "backward_source.h"
-#include "backward_sum.h"
 
 /* ---- factors ---- */
 

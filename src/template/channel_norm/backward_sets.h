@@ -22,6 +22,13 @@ static inline backward_piece column_piece(const backward_rows *at, size_t row, s
 
 /* ---- sums ---- */
 
+NRG_BY_DTYPE(add_gradients, (lanes, d, x, mean, n), channel_lanes *lanes, const float *d, const char *x, float mean, size_t n)
+
+static __attribute__((noinline)) void add_columns(const channel_columns *c, double *a, double *b, nrg_dtype D)
+{
+    NRG_CALL_BY_DTYPE(D, add_columns_of, c, a, b);
+}
+
 /* Planes of a channel whose do1 is computed together: few are not worth it, since all but the first do not start at a line. */
 static inline size_t planes_at_once(size_t width, size_t most) { return most / width < 4 ? 1 : most / width; }
 
@@ -61,13 +68,14 @@ static __attribute__((noinline)) void sum_all_columns(const backward_pass *w, co
     for (size_t row = at->begin, rows; row < at->end; row += rows) {
         rows = lesser(at->end - row, most);
         const backward_piece piece = column_piece(at, row, rows);
-        backward_columns columns = {.x = job->x + row * job->x_stride + piece.k * w->size,
-                                    .x_stride = job->x_stride,
-                                    .rows = rows,
-                                    .width = width,
-                                    .prefetch = job->stream};
+        channel_columns columns = {.x = job->x + row * job->x_stride + piece.k * w->size,
+                                   .centre = at->centre,
+                                   .stride = job->x_stride,
+                                   .rows = rows,
+                                   .width = width,
+                                   .prefetch = job->stream};
         columns.d = make_do1(w, &room, &piece, 0, &columns.d_stride);
-        add_columns(&columns, at->centre, a, b, w->D);
+        add_columns(&columns, a, b, w->D);
     }
 }
 
@@ -230,7 +238,7 @@ static __attribute__((noinline)) void apply_piece(const backward_pass *w, const 
                         .f = f,
                         .planes = w->planes,
                         .frozen = job->fixed_mean != NULL,
-                        .prefetch = job->stream && !w->planes ? BACKWARD_PREFETCH : 0};
+                        .prefetch = job->stream && !w->planes ? CHANNEL_GRADIENT_ROWS : 0};
     run.d = make_do1(w, &room, piece, 1, &run.d_stride);
     if (w->planes && job->groups) { /* planes of adjacent channels; of batch norm, one channel of some samples */
         run.f_step = 1;

@@ -49,21 +49,15 @@ static __attribute__((noinline)) void sum_small_planes(backward_small *m, const 
 {
     const size_t s = m->w->job->s;
     for (size_t first = 0, count; first < m->channels; first += count) {
-        vd8 folded_a[CHANNEL_BATCH], folded_b[CHANNEL_BATCH];
+        channel_folds folds;
         count = lesser(m->channels - first, CHANNEL_BATCH);
         for (size_t p = 0; p < count; p++, d += s, x += s) {
             channel_lanes lanes;
             clear_lanes(&lanes);
             add_gradients_of(&lanes, d, (const char *)x, m->factors[F_CENTRE + first + p], s, NRG_F32);
-            folded_a[p] = fold_exact(lanes.t);
-            folded_b[p] = fold_exact(lanes.q);
+            fold_set(&folds, p, &lanes);
         }
-        for (size_t p = count; p < CHANNEL_BATCH; p++) {
-            folded_a[p] = folded_a[0];
-            folded_b[p] = folded_b[0];
-        }
-        vd8_sum_rows(folded_a, m->a + first);
-        vd8_sum_rows(folded_b, m->b + first);
+        sum_folds(&folds, count, m->a + first, m->b + first);
     }
 }
 
@@ -290,10 +284,17 @@ static __attribute__((noinline)) int some_small_backward(const backward_pass *w,
     if (w->planes)
         sum_small_planes(&m, run.d, (const float *)(const void *)x);
     else {
-        const backward_columns columns = {run.d, x, run.d_stride, run.x_stride, rows, m.channels, run.prefetch != 0};
+        const channel_columns columns = {.x = x,
+                                         .d = run.d,
+                                         .centre = m.factors + F_CENTRE,
+                                         .stride = run.x_stride,
+                                         .d_stride = run.d_stride,
+                                         .rows = rows,
+                                         .width = m.channels,
+                                         .prefetch = run.prefetch != 0};
         for (size_t k = 0; k < m.channels; k += VN / 2)
             vd_st(m.a + k, vd_zero()), vd_st(m.b + k, vd_zero());
-        add_columns(&columns, m.factors + F_CENTRE, m.a, m.b, NRG_F32);
+        add_columns(&columns, m.a, m.b, NRG_F32);
     }
     if (!small_factors(&m))
         return 0;

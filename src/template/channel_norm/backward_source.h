@@ -11,11 +11,14 @@
 #include "../../job/activation.h"
 #include "../activation/activation_functions.h"
 #include "source.h"
+#include "sum.h"
 #include "total.h"
 
 enum {
-    DO1_STAGE = 256, /* floats: full steps of the activations; few, since two buffers are on the stack */
-    DO1_KEPT = 2048  /* elements of do1 that go to where it is kept: with what it is computed from, half of an L1 */
+    BACKWARD_COLUMNS = 64,                 /* at once: half of the forward pass's, since stacks are small */
+    BACKWARD_ROOM = BACKWARD_COLUMNS + VN, /* for their sums: a vector may begin with the last of them */
+    DO1_STAGE = 256,                       /* floats: full steps of the activations; few, since two buffers are on the stack */
+    DO1_KEPT = 2048 /* elements of do1 that go to where it is kept: with what it is computed from, half of an L1 */
 };
 
 typedef struct backward_pass {
@@ -209,8 +212,6 @@ static inline backward_rows some_backward_rows(const backward_rows *all, size_t 
  * One loop from the tensors to where do1 is kept or staged. In chunks of 192 elements, with a call each for o1, for the slopes
  * and for the product, a backward pass took 1.3 to 2 times as long. */
 
-enum { DO1_PREFETCH = 16 }; /* rows: as BACKWARD_PREFETCH */
-
 /* run: o is where do1 goes; stream: rows are prefetched. d_o: of its first row. */
 NRG_INLINE void do1_rows_of(const channel_run *at, const char *d_o, size_t d_stride, nrg_activation g, int planes)
 {
@@ -223,8 +224,8 @@ NRG_INLINE void do1_rows_of(const channel_run *at, const char *d_o, size_t d_str
             vf v[V_ACT], more[V_ACT], out[V_ACT], slope[V_ACT];
             n = lesser(run.width - k, ACT_STEP);
             if (run.stream) {
-                prefetch_step_ahead((const char *)x, V_ACT, sizeof *x, DO1_PREFETCH * run.x_stride);
-                prefetch_step_ahead((const char *)d, V_ACT, sizeof *d, DO1_PREFETCH * d_stride);
+                prefetch_step_ahead((const char *)x, V_ACT, sizeof *x, CHANNEL_GRADIENT_ROWS * run.x_stride);
+                prefetch_step_ahead((const char *)d, V_ACT, sizeof *d, CHANNEL_GRADIENT_ROWS * d_stride);
             }
             act_load(v, x, n);
             normalize_act_step(v, planes ? &plane : NULL, &run.f, k, n);

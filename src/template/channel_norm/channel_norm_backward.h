@@ -1,7 +1,7 @@
 /* Channel normalization, backward, over the vectors of a path's vec.h. The order of all arithmetic is that of
  * src/scalar/channel_norm_backward.c.
  *
- * A set is read twice: for its sums (backward_sum.h), and after its factors follow from these (backward_source.h), for its
+ * A set is read twice: for its sums (sum.h), and after its factors follow from these (backward_source.h), for its
  * elements (backward_apply.h). Both times the source is do1 (backward_source.h). backward_sets.h has the schedule, for planes and
  * columns; small sets have another one (backward_small.h).
  *

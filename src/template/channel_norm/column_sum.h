@@ -126,6 +126,40 @@ static __attribute__((noinline)) void sink_columns(const sums_sink *sink, const 
 
 /* ---- the kinds of sets ---- */
 
+NRG_BY_DTYPE(sum_columns, (c, t, q), const channel_columns *c, double *t, double *q)
+
+/* At most CHANNEL_BATCH sets of n elements, one after the other. All lanes are in registers, and the last ones found without an
+ * index: with add_elements, instances of 49 elements had a speedup of 0.7 to 0.8. */
+NRG_INLINE void sum_batch_of(const char *x, size_t n, size_t count, double *t, double *q, nrg_dtype D)
+{
+    channel_folds folds;
+    for (size_t set = 0; set < count; set++, x += bytes_of(n, D, 0)) {
+        const sum_source from = {x, NULL, NULL};
+        channel_lanes lanes;
+        size_t i = 0;
+        clear_lanes(&lanes);
+        for (; i + EXACT_LANES <= n; i += EXACT_LANES)
+            sum_step(lanes.t, lanes.q, &from, i, EXACT_VECTORS, EXACT_LANES, D);
+        NRG_UNROLL
+        for (int j = 0; j < EXACT_VECTORS; j++)
+            if (i + (size_t)j * VN < n)
+                sum_step(lanes.t + 2 * j, lanes.q + 2 * j, &from, i + (size_t)j * VN, 1, lanes_at(i + (size_t)j * VN, n), D);
+        fold_set(&folds, set, &lanes);
+    }
+    sum_folds(&folds, count, t, q);
+}
+
+NRG_BY_DTYPE(sum_batch, (x, n, count, t, q), const char *x, size_t n, size_t count, double *t, double *q)
+
+/* Small sets of n elements, one after the other. t and q have room for full batches. */
+static __attribute__((noinline)) void sum_small(const channel_pass *w, const char *x, size_t n, size_t sets, double *t, double *q)
+{
+    for (size_t i = 0; i < sets; i += CHANNEL_BATCH)
+        sum_batch(x + i * n * w->size, n, lesser(sets - i, CHANNEL_BATCH), t + i, q + i, w->D);
+    for (size_t i = 0; i < sets && !w->job->centred; i++)
+        t[i] = 0;
+}
+
 static inline channel_columns columns_at(const channel_pass *w, const char *x, size_t rows, size_t width)
 {
     return (channel_columns){
@@ -205,7 +239,7 @@ static __attribute__((noinline)) void sum_small_sets(const channel_pass *w, cons
     double t[CHANNEL_BATCH], q[CHANNEL_BATCH];
     for (size_t first = 0, count; first < sets; first += count) {
         count = lesser(sets - first, CHANNEL_BATCH);
-        sum_small(x + first * n * w->size, n, count, t, q, w->job->centred, w->D);
+        sum_small(w, x + first * n * w->size, n, count, t, q);
         for (size_t i = 0; i < count; i++) {
             const channel_runs run = {x + (first + i) * n * w->size, n, 0, n};
             sink_run(sink, first + i, w, &run, t[i], q[i]);

@@ -22,6 +22,8 @@ enum {
     PLANE_SILU_CHUNK = 4096
 };
 
+NRG_BY_DTYPE(add_elements, (lanes, x, n, prefetch), channel_lanes *lanes, const char *x, size_t n, int prefetch)
+
 static inline size_t plane_chunk(const channel_pass *w)
 {
     const nrg_channel_norm_job *job = w->job;

@@ -204,17 +204,7 @@ static __attribute__((noinline)) void write_small(const nrg_channel_norm_job *jo
     }
 }
 
-/* The sums of sets whose elements lie together. */
-static inline void sum_small_runs(const channel_pass *w, const channel_sets *sets, const char *x, double *t, double *q)
-{
-    const size_t n = w->job->group_channels * w->job->s;
-    for (size_t i = 0, some; i < sets->count; i += some) {
-        some = lesser(sets->count - i, CHANNEL_BATCH);
-        sum_small(x + i * n * w->size, n, some, t + i, q + i, w->job->centred, w->D);
-    }
-}
-
-/* Of those whose channels lie side by side: a segment is all of their rows. */
+/* The sums of sets whose channels lie side by side: a segment is all of their rows. */
 static inline void sum_small_columns(const channel_pass *w, const channel_sets *sets, const char *x, double *t, double *q)
 {
     const size_t each = sets->channels_each;
@@ -242,7 +232,7 @@ static __attribute__((noinline)) unsigned some_small(const channel_pass *w, cons
     if (columns)
         sum_small_columns(w, sets, x, t, q);
     else
-        sum_small_runs(w, sets, x, t, q);
+        sum_small(w, x, channels * job->s, sets->count, t, q);
     for (size_t i = sets->count; i % SMALL_SETS; i++) {
         t[i] = t[0];
         q[i] = q[0];
