@@ -33,7 +33,7 @@ static __attribute__((noinline)) nrg_status make_job(nrg_channel_norm_job *job, 
     const nrg_statistics_source source = only_sums ? NRG_STATISTICS_COMPUTE : s->source;
     if (only_sums)
         a = &x_alone;
-    const channel_shape shape = shape_of(s, a->positions);
+    const size_t groups = nrg_channel_groups(s);
     const size_t sets = c.sizes.n[only_sums ? NRG_CHANNEL_SUMS_N_SETS : NRG_CHANNEL_N_SETS];
     const int given = source == NRG_STATISTICS_GIVEN, folded = source == NRG_STATISTICS_FOLDED,
               fixed = source == NRG_STATISTICS_RUNNING;
@@ -55,25 +55,25 @@ static __attribute__((noinline)) nrg_status make_job(nrg_channel_norm_job *job, 
         .n = a->samples,
         .c = s->channels,
         .s = a->positions,
-        .groups = shape.groups,
-        .group_channels = shape.group_channels,
+        .groups = groups,
+        .group_channels = group_channels_of(s),
         .x_stride = c.laid.stride[NRG_CHANNEL_X][0],
         .y_stride = a->y ? c.laid.stride[NRG_CHANNEL_Y][0] : 0,
         .o_stride = a->o ? c.laid.stride[NRG_CHANNEL_O][0] : 0,
-        .segment = shape.segment,
-        .by_channel = !shape.groups || a->running_mean,
-        .nhwc = shape.nhwc,
+        .segment = s->segment,
+        .by_channel = !groups || a->running_mean,
+        .nhwc = nrg_channel_is_nhwc(s, a->positions),
         .folded = folded,
         .centred = s->centred != 0,
         .fast = is_fast(s),
         .w_f32 = c.sizes.type[NRG_CHANNEL_TYPE_W] == NRG_F32,
         .stream = nrg_wants_stream(a->store, c.laid.bytes),
         .activation = only_sums ? NRG_ACT_IDENTITY : s->activation,
-        .eps = shape.eps,
+        .eps = eps_of(s),
         .momentum = momentum_of(s, a),
     };
     /* rows · channels fits, since elements do; sums alone are of channels without samples, too */
-    const size_t units = given || fixed || folded ? (shape.nhwc ? a->samples * a->positions : a->samples * s->channels)
+    const size_t units = given || fixed || folded ? (job->nhwc ? a->samples * a->positions : a->samples * s->channels)
                          : !a->samples            ? (only_sums ? sets : 0)
                          : job->by_channel        ? s->channels
                                                   : sets;
@@ -142,12 +142,10 @@ nrg_status nrg_channel_norm_sums_add(size_t sets, int64_t *into, const int64_t *
 {
     const nrg_channel_norm_sums_add_args args = {sets, from, into};
     nrg_laid laid;
-    if (!sums_add_precheck(&args, 0, 1, &laid)) {
-        nrg_checked c;
-        const nrg_status status = nrg_check(&c, &nrg_call_sums_add, (const void *const[]){&args}, 0, 1);
-        if (status != NRG_OK)
-            return status;
-    }
+    const nrg_status status =
+        sums_add_precheck(&args, 0, 1, &laid) ? NRG_OK : nrg_lay(&laid, &nrg_call_sums_add, (const void *const[]){&args}, 0, 1);
+    if (status != NRG_OK)
+        return status;
     /* wraps around, as sums may */
     for (size_t i = 0; i < sets * NRG_CHANNEL_NORM_SUMS_WORDS; i++)
         into[i] = (int64_t)((uint64_t)into[i] + (uint64_t)from[i]);
@@ -177,19 +175,18 @@ nrg_status nrg_channel_norm_statistics(const nrg_channel_norm_spec *spec, const 
         return status;
     spec = c.part[NRG_CHANNEL_SPEC];
     args = c.part[NRG_CHANNEL_ARGS];
-    const channel_shape shape = shape_of(spec, 1);
     const size_t sets = c.sizes.n[NRG_CHANNEL_STATISTICS_N_SETS];
     const int update = args->running_mean != NULL;
 
     /* by channels, where those have running statistics */
-    const size_t samples = sets && update && shape.groups ? args->samples : 1, units = sets / samples;
+    const size_t samples = sets && update && nrg_channel_groups(spec) ? args->samples : 1, units = sets / samples;
     const double momentum = momentum_of(spec, args);
     for (size_t at = nrg_share(units, ith, nth); at < nrg_share(units, ith + 1, nth); at++) {
         nrg_running_sums running = {0, 0};
         for (size_t n = 0; n < samples; n++) {
             const size_t set = n * units + at;
             const nrg_set_sums value = nrg_sums_value(sums + set * NRG_CHANNEL_NORM_SUMS_WORDS);
-            const nrg_channel_statistics stat = nrg_statistics_of(&value, spec->centred != 0, shape.eps);
+            const nrg_channel_statistics stat = nrg_statistics_of(&value, spec->centred != 0, eps_of(spec));
             nrg_running_add(&running, &stat);
             if (args->mean)
                 args->mean[set] = (float)(stat.mean + stat.mean_low);
@@ -230,9 +227,8 @@ nrg_status nrg_channel_norm_fold(const nrg_channel_norm_spec *spec, const nrg_ch
     spec = c.part[NRG_CHANNEL_SPEC];
     args = c.part[NRG_CHANNEL_ARGS];
     const nrg_dtype w_dtype = c.sizes.type[NRG_CHANNEL_TYPE_W];
-    const channel_shape shape = shape_of(spec, 1);
     for (size_t i = 0; i < spec->channels; i++) {
-        const nrg_channel_statistics stat = nrg_statistics_fixed(args->running_mean_in[i], args->running_var_in[i], shape.eps);
+        const nrg_channel_statistics stat = nrg_statistics_fixed(args->running_mean_in[i], args->running_var_in[i], eps_of(spec));
         const double factor = stat.rstd * parameter(args->w, i, w_dtype, 1);
         scale[i] = (float)factor;
         shift[i] = (float)fma(-stat.mean, factor, parameter(args->b, i, w_dtype, 0));

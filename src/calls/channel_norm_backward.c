@@ -37,7 +37,7 @@ static __attribute__((noinline)) nrg_status make_job(nrg_channel_norm_backward_j
     if (!have_elements(a->statistics, sums, c.sizes.n[NRG_CHANNEL_BACKWARD_N_SETS]))
         return NRG_ERR_COUNT;
 
-    const channel_shape shape = shape_of(s, a->positions);
+    const size_t groups = nrg_channel_groups(s);
     double *blocks = a->workspace;
     *job = (nrg_channel_norm_backward_job){
         .d_o = a->d_o,
@@ -47,12 +47,11 @@ static __attribute__((noinline)) nrg_status make_job(nrg_channel_norm_backward_j
         .b = a->b,
         .dx = partial ? NULL : a->dx,
         .dy = partial ? NULL : a->dy,
-        .dw = shape.groups ? NULL : a->dw,
-        .db = shape.groups ? NULL : a->db,
-        .block_dw = shape.groups && a->dw ? blocks : NULL,
-        .block_db = shape.groups && a->db
-                        ? (a->dw && blocks ? blocks + nrg_channel_block_count(a->samples) * s->channels : blocks)
-                        : NULL,
+        .dw = groups ? NULL : a->dw,
+        .db = groups ? NULL : a->db,
+        .block_dw = groups && a->dw ? blocks : NULL,
+        .block_db =
+            groups && a->db ? (a->dw && blocks ? blocks + nrg_channel_block_count(a->samples) * s->channels : blocks) : NULL,
         .given = a->statistics,
         .given_mean = a->mean,
         .given_rstd = a->rstd,
@@ -62,27 +61,27 @@ static __attribute__((noinline)) nrg_status make_job(nrg_channel_norm_backward_j
         .n = a->samples,
         .c = s->channels,
         .s = a->positions,
-        .groups = shape.groups,
-        .group_channels = shape.group_channels,
+        .groups = groups,
+        .group_channels = group_channels_of(s),
         .d_o_stride = c.laid.stride[NRG_CHANNEL_BACKWARD_D_O][0],
         .x_stride = c.laid.stride[NRG_CHANNEL_BACKWARD_X][0],
         .y_stride = c.laid.stride[NRG_CHANNEL_BACKWARD_Y][0],
         .dx_stride = partial ? 0 : c.laid.stride[NRG_CHANNEL_BACKWARD_DX][0],
         .dy_stride = partial ? 0 : c.laid.stride[NRG_CHANNEL_BACKWARD_DY][0],
-        .segment = shape.segment,
-        .block_samples = shape.groups && (a->dw || a->db) ? nrg_channel_block_samples(a->samples) : 1,
-        .by_channel = !shape.groups,
-        .nhwc = shape.nhwc,
+        .segment = s->segment,
+        .block_samples = groups && (a->dw || a->db) ? nrg_channel_block_samples(a->samples) : 1,
+        .by_channel = !groups,
+        .nhwc = nrg_channel_is_nhwc(s, a->positions),
         .centred = s->centred != 0,
         .fast = is_fast(s),
         .w_f32 = c.sizes.type[NRG_CHANNEL_TYPE_W] == NRG_F32,
         .stream = nrg_wants_stream(a->store, c.laid.bytes),
         .accumulate = a->accumulate != 0,
         .activation = s->activation,
-        .eps = shape.eps,
+        .eps = eps_of(s),
     };
-    const size_t sets = job->n * job->groups, groups = nrg_channel_block_count(job->n) * job->groups; /* of blocks */
-    const size_t units = job->by_channel ? job->c : job->block_samples == 1 ? sets : groups;
+    const size_t sets = job->n * job->groups, block_groups = nrg_channel_block_count(job->n) * job->groups;
+    const size_t units = job->by_channel ? job->c : job->block_samples == 1 ? sets : block_groups;
     job->begin = nrg_share(units, ith, nth);
     job->end = nrg_share(units, ith + 1, nth);
     return NRG_OK;

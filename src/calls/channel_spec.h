@@ -6,29 +6,14 @@
 
 #include "../operands/channel_norm.h"
 
-/* What follows from a spec and the number of positions. */
-typedef struct channel_shape {
-    size_t groups, group_channels, segment; /* groups: 0 with NRG_CHANNEL_OVER_BATCH */
-    int nhwc;
-    double eps;
-} channel_shape;
-
-static inline channel_shape shape_of(const nrg_channel_norm_spec *spec, size_t positions)
+static inline size_t group_channels_of(const nrg_channel_norm_spec *s)
 {
-    const size_t groups = nrg_channel_groups(spec);
-    return (channel_shape){
-        .groups = groups,
-        .group_channels = groups ? spec->channels / groups : 1,
-        .segment = spec->segment,
-        .nhwc = nrg_channel_is_nhwc(spec, positions),
-        .eps = spec->eps < 0x1p-600 ? 0 : spec->eps,
-    };
+    return nrg_channel_is_batch(s) ? 1 : s->channels / s->groups;
 }
+
+static inline double eps_of(const nrg_channel_norm_spec *s) { return s->eps < 0x1p-600 ? 0 : s->eps; }
 
 /* Whether a spec asks for the fast grade, which 16-bit types always get. */
-static inline int is_fast(const nrg_channel_norm_spec *spec)
-{
-    return spec->dtype != NRG_F32 || spec->accuracy == NRG_ACCURACY_FAST;
-}
+static inline int is_fast(const nrg_channel_norm_spec *s) { return s->dtype != NRG_F32 || s->accuracy == NRG_ACCURACY_FAST; }
 
 #endif

@@ -20,6 +20,18 @@ static nrg_status check_times(const nrg_floater_spec *s)
     return NRG_OK;
 }
 
+/* Apart from the call itself, so that what it needs is not on the stack when h is called. *stride: of operand `at`. */
+static __attribute__((noinline)) nrg_status check(size_t *stride, unsigned at, const nrg_call *call, const nrg_floater_spec *spec,
+                                                  const void *args, int ith, int nth)
+{
+    nrg_checked c;
+    const nrg_status status = nrg_check(&c, call, (const void *const[]){spec, args}, ith, nth);
+    if (status != NRG_OK)
+        return status;
+    *stride = c.laid.stride[at][0];
+    return check_times(c.part[NRG_FLOATER_SPEC]);
+}
+
 /* ---- forward ---- */
 
 nrg_status nrg_floater_workspace(const nrg_floater_spec *spec, size_t *bytes)
@@ -44,39 +56,19 @@ static void forward(const nrg_floater_spec *s, const nrg_floater_args *a, size_t
     }
 }
 
-typedef struct forward_call {
-    nrg_floater_spec spec;
-    nrg_floater_args args;
-    size_t p_stride;
-} forward_call;
-
-/* Apart from the call itself, so that what it needs is not on the stack when h is called. */
-static __attribute__((noinline)) nrg_status check_forward(forward_call *f, const nrg_floater_spec *spec,
-                                                          const nrg_floater_args *args, int ith, int nth)
-{
-    nrg_checked c;
-    const nrg_status status = nrg_check(&c, &nrg_call_floater_forward, (const void *const[]){spec, args}, ith, nth);
-    if (status != NRG_OK)
-        return status;
-    f->spec = *(const nrg_floater_spec *)c.part[NRG_FLOATER_SPEC];
-    f->args = *(const nrg_floater_args *)c.part[NRG_FLOATER_ARGS];
-    f->p_stride = c.laid.stride[NRG_FLOATER_P][0];
-    return check_times(&f->spec);
-}
-
 nrg_status nrg_floater_forward(const nrg_floater_spec *spec, const nrg_floater_args *args, int ith, int nth)
 {
-    forward_call f;
-    const nrg_status status = check_forward(&f, spec, args, ith, nth);
-    if (status == NRG_OK && ith == 0 && f.spec.positions)
-        forward(&f.spec, &f.args, f.p_stride);
+    size_t p_stride;
+    const nrg_status status = check(&p_stride, NRG_FLOATER_P, &nrg_call_floater_forward, spec, args, ith, nth);
+    if (status == NRG_OK && ith == 0 && spec->positions)
+        forward(spec, args, p_stride);
     return status;
 }
 
 nrg_status nrg_floater_forward_check(const nrg_floater_spec *spec, const nrg_floater_args *args)
 {
-    forward_call f;
-    return nrg_asked(check_forward(&f, spec, args, 0, 1));
+    size_t p_stride;
+    return nrg_asked(check(&p_stride, NRG_FLOATER_P, &nrg_call_floater_forward, spec, args, 0, 1));
 }
 
 #ifndef NRG_NO_BACKWARD
@@ -138,40 +130,21 @@ static void hand_out(const nrg_floater_backward_args *a, const double *gradient,
     }
 }
 
-typedef struct backward_call {
-    nrg_floater_spec spec;
-    nrg_floater_backward_args args;
-    size_t dp_stride;
-} backward_call;
-
-static __attribute__((noinline)) nrg_status check_backward(backward_call *b, const nrg_floater_spec *spec,
-                                                           const nrg_floater_backward_args *args, int ith, int nth)
-{
-    nrg_checked c;
-    const nrg_status status = nrg_check(&c, &nrg_call_floater_backward, (const void *const[]){spec, args}, ith, nth);
-    if (status != NRG_OK)
-        return status;
-    b->spec = *(const nrg_floater_spec *)c.part[NRG_FLOATER_SPEC];
-    b->args = *(const nrg_floater_backward_args *)c.part[NRG_FLOATER_ARGS];
-    b->dp_stride = c.laid.stride[NRG_FLOATER_BACKWARD_DP][0];
-    return check_times(&b->spec);
-}
-
 nrg_status nrg_floater_backward(const nrg_floater_spec *spec, const nrg_floater_backward_args *args, int ith, int nth)
 {
-    backward_call b;
-    const nrg_status status = check_backward(&b, spec, args, ith, nth);
+    size_t dp_stride;
+    const nrg_status status = check(&dp_stride, NRG_FLOATER_BACKWARD_DP, &nrg_call_floater_backward, spec, args, ith, nth);
     if (status != NRG_OK || ith != 0)
         return status;
-    if (b.spec.positions)
-        backward(&b.spec, &b.args, b.dp_stride);
-    hand_out(&b.args, b.spec.positions ? b.args.workspace : b.args.d_state_n, b.spec.dim);
+    if (spec->positions)
+        backward(spec, args, dp_stride);
+    hand_out(args, spec->positions ? args->workspace : args->d_state_n, spec->dim);
     return NRG_OK;
 }
 
 nrg_status nrg_floater_backward_check(const nrg_floater_spec *spec, const nrg_floater_backward_args *args)
 {
-    backward_call b;
-    return nrg_asked(check_backward(&b, spec, args, 0, 1));
+    size_t dp_stride;
+    return nrg_asked(check(&dp_stride, NRG_FLOATER_BACKWARD_DP, &nrg_call_floater_backward, spec, args, 0, 1));
 }
 #endif

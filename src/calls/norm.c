@@ -255,7 +255,7 @@ static __attribute__((noinline)) nrg_status make_job(nrg_norm_job *job, nrg_norm
     call.groups = nrg_norm_groups(call.spec);
     planes->count[1] = 1;
     fill_job(job, &call, ith, nth, 0);
-    if (!c.is_matrix || alike > 1)
+    if (!c.laid.is_matrix || alike > 1)
         set_planes(planes, job, &call, &c, at, *dtype);
     job->statistics = statistics;
     if (part == NRG_NORM_SUMS && job->gate != NRG_GATE_PRE) { /* what comes after the norm */

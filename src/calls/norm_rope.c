@@ -10,31 +10,36 @@
 #include "rope_job.h"
 #include "share.h"
 
-enum { PIECE_ROWS = 32 /* backward without dw and db; with them a block of rows */ };
-
 #define NRG_OF NRG_NORM_ROPE
 #define NRG_NAME norm_rope_forward
 #include "../operands/precheck.h"
 
-/* The jobs of q and k, whose args are in norm_args. */
-static nrg_status fill_jobs(nrg_norm_rope_job both[2], rope_batches batches[2], const nrg_norm_spec *norm,
-                            const nrg_rope_spec *spec, const nrg_rope_args *rope, const nrg_norm_args *const norm_args[2],
-                            const nrg_laid *l, int ith, int nth)
+/* In a frame of its own: what checking takes shall not lie below the kernel. */
+static __attribute__((noinline)) nrg_status make_jobs(nrg_norm_rope_job both[2], rope_batches batches[2],
+                                                      const nrg_norm_spec *norm, const nrg_rope_spec *spec,
+                                                      const nrg_rope_args *rope, const nrg_norm_args *q, const nrg_norm_args *k,
+                                                      int ith, int nth)
 {
+    static const nrg_norm_args none = {.size = sizeof none}; /* which NULL stands for */
+    nrg_laid l;
     nrg_rope_job job[2];
-    const nrg_status status =
-        rope_make_jobs(job, batches, l, spec, rope, NRG_NORM_ROPE_Q_O, 0, nrg_wants_stream(rope->store, l->bytes));
-    if (status != NRG_OK)
+    q = q ? q : &none;
+    k = k ? k : &none;
+    nrg_status status = norm_rope_forward_precheck(norm, spec, rope, q, k, ith, nth, &l)
+                            ? NRG_OK
+                            : NRG_LAY(&l, norm_rope_forward, norm, spec, rope, q, k);
+    if (status != NRG_OK || (status = rope_check_ids(rope, &l)) != NRG_OK)
         return status;
+    rope_make_jobs(job, batches, &l, spec, rope, NRG_NORM_ROPE_Q_O, 0, nrg_wants_stream(rope->store, l.bytes));
     const size_t tokens = rope->batch * rope->tokens, rows[2] = {tokens * rope->q_heads, tokens * rope->k_heads};
     const size_t begin = nrg_share(rows[0] + rows[1], ith, nth), end = nrg_share(rows[0] + rows[1], ith + 1, nth);
-    for (int k = 0; k < 2; k++) {
-        const nrg_norm_args *a = norm_args[k];
-        both[k].rope = job[k];
-        both[k].rope.begin = both[k].rope.end = 0;
-        if (job[k].heads)
-            rope_share(&both[k].rope, k ? rows[0] : 0, rows[k], begin, end);
-        both[k].norm = (nrg_norm_job){
+    for (int i = 0; i < 2; i++) {
+        const nrg_norm_args *a = i ? k : q;
+        both[i].rope = job[i];
+        both[i].rope.begin = both[i].rope.end = 0;
+        if (job[i].heads)
+            rope_share(&both[i].rope, i ? rows[0] : 0, rows[i], begin, end);
+        both[i].norm = (nrg_norm_job){
             .w = a->w,
             .b = a->b,
             .mean = a->mean,
@@ -46,37 +51,9 @@ static nrg_status fill_jobs(nrg_norm_rope_job both[2], rope_batches batches[2], 
             .w_f32 = nrg_own_dtype(norm->w_dtype, norm->dtype) == NRG_F32,
             .activation = norm->activation,
         };
-        set_formula(&both[k].norm.formula, norm, both[k].norm.dim);
+        set_formula(&both[i].norm.formula, norm, both[i].norm.dim);
     }
     return NRG_OK;
-}
-
-/* In frames of their own: what checking takes shall not lie below the kernel. */
-static __attribute__((noinline)) nrg_status check_jobs(nrg_norm_rope_job both[2], rope_batches batches[2],
-                                                       const void *const *part, int ith, int nth)
-{
-    nrg_checked c;
-    const nrg_status status = nrg_check(&c, &nrg_call_norm_rope_forward, part, ith, nth);
-    if (status != NRG_OK)
-        return status;
-    const nrg_norm_spec *norm = c.part[NRG_NORM_ROPE_NORM];
-    return fill_jobs(both, batches, norm, c.part[NRG_NORM_ROPE_SPEC], c.part[NRG_NORM_ROPE_ARGS],
-                     (const nrg_norm_args *const[]){c.part[NRG_NORM_ROPE_Q_ARGS], c.part[NRG_NORM_ROPE_K_ARGS]}, &c.laid, ith,
-                     nth);
-}
-
-static __attribute__((noinline)) nrg_status make_jobs(nrg_norm_rope_job both[2], rope_batches batches[2],
-                                                      const nrg_norm_spec *norm, const nrg_rope_spec *spec,
-                                                      const nrg_rope_args *rope, const nrg_norm_args *q, const nrg_norm_args *k,
-                                                      int ith, int nth)
-{
-    static const nrg_norm_args none = {.size = sizeof none}; /* which NULL stands for */
-    nrg_laid laid;
-    q = q ? q : &none;
-    k = k ? k : &none;
-    if (!norm_rope_forward_precheck(norm, spec, rope, q, k, ith, nth, &laid))
-        return check_jobs(both, batches, (const void *const[]){norm, spec, rope, q, k}, ith, nth);
-    return fill_jobs(both, batches, norm, spec, rope, (const nrg_norm_args *const[]){q, k}, &laid, ith, nth);
 }
 
 /* A share of all batches, which has rows. Statistics of the batches lie one after the other. */
@@ -110,9 +87,7 @@ nrg_status nrg_norm_rope_forward(const nrg_norm_spec *norm, const nrg_rope_spec 
 nrg_status nrg_norm_rope_forward_check(const nrg_norm_spec *norm, const nrg_rope_spec *rope, const nrg_rope_args *rope_args,
                                        const nrg_norm_args *q, const nrg_norm_args *k)
 {
-    nrg_norm_rope_job job[2];
-    rope_batches batches[2];
-    return nrg_asked(check_jobs(job, batches, (const void *const[]){norm, rope, rope_args, q, k}, 0, 1));
+    return rope_ask(&nrg_call_norm_rope_forward, (const void *const[]){norm, rope, rope_args, q, k}, rope_args);
 }
 
 #ifndef NRG_NO_BACKWARD
@@ -176,9 +151,9 @@ static __attribute__((noinline)) nrg_status make_halves(half h[2], const void *c
     if (status != NRG_OK)
         return status;
     const nrg_rope_args *rope = c.part[NRG_NORM_ROPE_ARGS];
-    status = rope_make_jobs(job, batches, &c.laid, c.part[NRG_NORM_ROPE_SPEC], rope, NRG_NORM_ROPE_BACKWARD_Q_O, 1, 0);
-    if (status != NRG_OK)
+    if ((status = rope_check_ids(rope, &c.laid)) != NRG_OK)
         return status;
+    rope_make_jobs(job, batches, &c.laid, c.part[NRG_NORM_ROPE_SPEC], rope, NRG_NORM_ROPE_BACKWARD_Q_O, 1, 0);
     for (int k = 0; k < 2; k++) {
         nrg_rope_job *r = &h[k].job;
         nrg_norm_backward_args *a = &h[k].norm;
@@ -210,12 +185,15 @@ nrg_status nrg_norm_rope_backward(const nrg_norm_spec *norm, const nrg_rope_spec
         return status;
     nrg_rope_kernel *const rope_of = NRG_ACTIVE_KERNEL(rope, h[0].spec.dtype);
     for (int i = 0; i < 2; i++) {
-        const size_t pieces = nrg_norm_backward_pieces(&h[i].norm, PIECE_ROWS);
-        for (size_t piece = nrg_share(pieces, ith, nth); piece < nrg_share(pieces, ith + 1, nth); piece++) {
-            nrg_norm_backward_rows(&h[i].norm, (int)piece, (int)pieces, &h[i].job.begin, &h[i].job.end);
-            if (h[i].job.begin < h[i].job.end)
-                rope_turn_batches(rope_of, &h[i].job, &h[i].batches);
-            status = nrg_norm_backward(&h[i].spec, &h[i].norm, (int)piece, (int)pieces);
+        const nrg_norm_backward_args *const a = &h[i].norm;
+        const size_t rows = a->rows * a->rows2 * a->rows3, each = nrg_norm_backward_each(a->dw || a->db, rows);
+        size_t begin, end;
+        nrg_norm_backward_share(each, rows, ith, nth, &begin, &end);
+        for (size_t row = begin; row < end; row += each) {
+            h[i].job.begin = row;
+            h[i].job.end = end - row > each ? row + each : end;
+            rope_turn_batches(rope_of, &h[i].job, &h[i].batches);
+            status = nrg_norm_backward_piece(&h[i].spec, a, row, h[i].job.end);
             if (status != NRG_OK)
                 return status; /* cannot be: it was checked */
         }
@@ -245,8 +223,7 @@ nrg_status nrg_norm_rope_backward_workspace(const nrg_norm_spec *norm, const nrg
 nrg_status nrg_norm_rope_backward_check(const nrg_norm_spec *norm, const nrg_rope_spec *rope, const nrg_rope_args *rope_args,
                                         const nrg_norm_backward_args *q, const nrg_norm_backward_args *k)
 {
-    half h[2];
-    return nrg_asked(make_halves(h, (const void *const[]){norm, rope, rope_args, q, k}, 0, 1));
+    return rope_ask(&nrg_call_norm_rope_backward, (const void *const[]){norm, rope, rope_args, q, k}, rope_args);
 }
 
 nrg_status nrg_norm_rope_backward_reduce(const nrg_norm_spec *norm, const nrg_rope_spec *rope, const nrg_rope_args *rope_args,

@@ -12,10 +12,7 @@
 #include "share.h"
 #include "stream.h"
 
-enum {
-    TURN_BYTES = 64 << 10, /* of r, which wait for the second norm */
-    PIECE_ROWS = 32        /* backward without dw and db; with them a block of rows */
-};
+enum { TURN_BYTES = 64 << 10 /* of r, which wait for the second norm */ };
 
 enum { X, Y, R, O, OWN_TENSORS, Q = OWN_TENSORS, SCALES }; /* tensors of the planes; bytes are those of a whole call */
 
@@ -72,7 +69,7 @@ static __attribute__((noinline)) nrg_status make_job(nrg_norm_sandwich_job *job,
     size_t stride[OWN_TENSORS] = {c.laid.stride[NRG_SANDWICH_X][0], c.laid.stride[NRG_SANDWICH_Y][0],
                                   c.laid.stride[a->r ? NRG_SANDWICH_R : NRG_SANDWICH_O][0], c.laid.stride[NRG_SANDWICH_O][0]};
     planes->count[1] = 1;
-    if (!c.is_matrix)
+    if (!c.laid.is_matrix)
         set_planes(planes, stride, a, r, &c);
     nrg_norm_job *const first = &job->first, *const second = &job->second;
     fill_norm(first, one, c.sizes.type[NRG_NORM_TYPE_W]);
@@ -251,24 +248,6 @@ nrg_status nrg_norm_sandwich_backward_workspace(const nrg_norm_spec *first, cons
                          NRG_SANDWICH_BACKWARD_WORKSPACE_N_SPACE, sizeof(double));
 }
 
-/* Where either norm has sums both are cut into blocks of rows, and a share is whole blocks. */
-static int has_sums(const halves *h) { return h->one.dw || h->one.db || h->two.dw || h->two.db; }
-
-static size_t piece_rows(const halves *h, size_t rows) { return has_sums(h) ? nrg_norm_block_rows(rows) : PIECE_ROWS; }
-
-static void share_pieces(const halves *h, size_t rows, int ith, int nth, size_t *begin, size_t *end)
-{
-    if (!has_sums(h)) {
-        *begin = nrg_share(rows, ith, nth);
-        *end = nrg_share(rows, ith + 1, nth);
-        return;
-    }
-    const size_t each = nrg_norm_block_rows(rows), blocks = nrg_norm_block_count(rows),
-                 last = nrg_share(blocks, ith + 1, nth) * each;
-    *begin = nrg_share(blocks, ith, nth) * each;
-    *end = last < rows ? last : rows;
-}
-
 nrg_status nrg_norm_sandwich_backward(const nrg_norm_spec *first, const nrg_norm_spec *second,
                                       const nrg_norm_sandwich_backward_args *args, int ith, int nth)
 {
@@ -276,9 +255,11 @@ nrg_status nrg_norm_sandwich_backward(const nrg_norm_spec *first, const nrg_norm
     nrg_status status = make_halves(&h, (const void *const[]){first, second, args}, ith, nth);
     if (status != NRG_OK)
         return status;
+    /* where either norm has sums both are cut into blocks of rows */
+    const int has_sums = h.one.dw || h.one.db || h.two.dw || h.two.db;
+    const size_t rows = h.one.rows * h.one.rows2 * h.one.rows3, each = nrg_norm_backward_each(has_sums, rows);
     size_t begin, end;
-    const size_t rows = h.one.rows * h.one.rows2 * h.one.rows3, each = piece_rows(&h, rows);
-    share_pieces(&h, rows, ith, nth, &begin, &end);
+    nrg_norm_backward_share(has_sums ? each : 1, rows, ith, nth, &begin, &end);
     for (size_t row = begin; row < end; row += each) {
         const size_t piece_end = end - row > each ? row + each : end;
         status = nrg_norm_backward_piece(&h.second, &h.two, row, piece_end);

@@ -10,40 +10,31 @@
 
 /* ---- forward ---- */
 
-/* In a frame of its own, like those below: what checking takes shall not lie below the kernel. */
-static __attribute__((noinline)) nrg_status make_job(nrg_recurrent_job *job, const nrg_recurrent_args *args, int ith, int nth)
+nrg_status nrg_recurrent_forward(const nrg_recurrent_args *a, int ith, int nth)
 {
-    nrg_checked c;
-    const nrg_status status = nrg_check(&c, &nrg_call_recurrent_forward, (const void *const[]){args}, ith, nth);
+    nrg_laid l;
+    const nrg_status status = NRG_LAY(&l, recurrent_forward, a);
     if (status != NRG_OK)
         return status;
-    const nrg_recurrent_args *a = c.part[NRG_RECURRENT_ARGS];
-    *job = (nrg_recurrent_job){
+    const nrg_recurrent_job job = {
         .w = a->w,
         .b = a->b,
         .p0 = a->p0,
         .p = a->p,
         .dim = a->dim,
         .n = a->positions,
-        .w_stride = c.laid.stride[NRG_RECURRENT_W][0],
-        .p0_stride = c.laid.stride[NRG_RECURRENT_P0][0],
-        .p_stride = c.laid.stride[NRG_RECURRENT_P][0],
-        .p_chain_stride = c.laid.stride[NRG_RECURRENT_P][1],
+        .w_stride = l.stride[NRG_RECURRENT_W][0],
+        .p0_stride = l.stride[NRG_RECURRENT_P0][0],
+        .p_stride = l.stride[NRG_RECURRENT_P][0],
+        .p_chain_stride = l.stride[NRG_RECURRENT_P][1],
         .begin = nrg_share(a->chains, ith, nth),
         .end = nrg_share(a->chains, ith + 1, nth),
-        .w_f32 = c.sizes.type[NRG_RECURRENT_TYPE_W] == NRG_F32,
-        .p0_f32 = c.sizes.type[NRG_RECURRENT_TYPE_P0] == NRG_F32,
+        .w_f32 = nrg_own_dtype(a->w_dtype, a->dtype) == NRG_F32,
+        .p0_f32 = nrg_own_dtype(a->p0_dtype, a->dtype) == NRG_F32,
     };
+    if (job.n && job.begin < job.end)
+        NRG_ACTIVE_KERNEL(recurrent, a->dtype)(&job);
     return NRG_OK;
-}
-
-nrg_status nrg_recurrent_forward(const nrg_recurrent_args *args, int ith, int nth)
-{
-    nrg_recurrent_job job;
-    const nrg_status status = make_job(&job, args, ith, nth);
-    if (status == NRG_OK && job.n && job.begin < job.end)
-        NRG_ACTIVE_KERNEL(recurrent, args->dtype)(&job);
-    return status;
 }
 
 nrg_status nrg_recurrent_forward_check(const nrg_recurrent_args *args) { return NRG_ASK(recurrent_forward, args); }

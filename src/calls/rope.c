@@ -35,30 +35,14 @@ nrg_status nrg_rope_frequencies(const nrg_rope_spec *spec, double *frequencies, 
 #define NRG_NAME rope_table
 #include "../operands/precheck.h"
 
-/* All other calls. In a frame of its own, like that of a rotation: what checking takes shall not lie below the kernel. */
-static __attribute__((noinline)) nrg_status make_table_job(nrg_position_table_job *job, const nrg_rope_spec *spec,
-                                                           const nrg_rope_table_args *args, int ith, int nth)
+nrg_status nrg_rope_table(const nrg_rope_spec *s, const nrg_rope_table_args *a, int ith, int nth)
 {
-    nrg_checked c;
-    const nrg_status status = nrg_check(&c, &nrg_call_rope_table, (const void *const[]){spec, args}, ith, nth);
-    if (status == NRG_OK)
-        rope_fill_table_job(job, c.part[NRG_ROPE_SPEC], c.part[NRG_ROPE_ARGS], c.laid.stride[NRG_ROPE_TABLE_POSITIONS][0],
-                            c.laid.stride[NRG_ROPE_TABLE_TABLE][0], ith, nth);
-    return status;
-}
-
-nrg_status nrg_rope_table(const nrg_rope_spec *spec, const nrg_rope_table_args *args, int ith, int nth)
-{
+    nrg_laid l;
+    const nrg_status status = rope_table_precheck(s, a, ith, nth, &l) ? NRG_OK : NRG_LAY(&l, rope_table, s, a);
+    if (status != NRG_OK)
+        return status;
     nrg_position_table_job job;
-    nrg_laid laid;
-    if (rope_table_precheck(spec, args, ith, nth, &laid)) {
-        rope_fill_table_job(&job, spec, args, laid.stride[NRG_ROPE_TABLE_POSITIONS][0], laid.stride[NRG_ROPE_TABLE_TABLE][0], ith,
-                            nth);
-    } else {
-        const nrg_status status = make_table_job(&job, spec, args, ith, nth);
-        if (status != NRG_OK)
-            return status;
-    }
+    rope_fill_table_job(&job, s, a, l.stride[NRG_ROPE_TABLE_POSITIONS][0], l.stride[NRG_ROPE_TABLE_TABLE][0], ith, nth);
     if (job.begin < job.end)
         NRG_ACTIVE_KERNEL(position_table, NRG_F32)(&job);
     return NRG_OK;
@@ -142,17 +126,16 @@ static inline int is_plain(nrg_rope_job job[2], const nrg_rope_spec *s, const nr
     return a->table_ids ? sound && rope_positions_fit(a->table_ids, tokens, table_rows) : sound & (table_rows >= tokens);
 }
 
-/* All other calls. */
+/* All other calls. In a frame of its own: what checking takes shall not lie below the kernel. */
 static __attribute__((noinline)) nrg_status make_jobs(nrg_rope_job job[2], rope_batches batches[2], const nrg_rope_spec *spec,
                                                       const nrg_rope_args *args, int ith, int nth, int backward)
 {
-    nrg_checked c;
-    const nrg_status status = nrg_check(&c, &nrg_call_rope, (const void *const[]){spec, args}, ith, nth);
-    if (status != NRG_OK)
+    nrg_laid l;
+    nrg_status status = NRG_LAY(&l, rope, spec, args);
+    if (status != NRG_OK || (status = rope_check_ids(args, &l)) != NRG_OK)
         return status;
-    const nrg_rope_args *const a = c.part[NRG_ROPE_ARGS];
-    return rope_make_jobs(job, batches, &c.laid, c.part[NRG_ROPE_SPEC], a, NRG_ROPE_Q_O, backward,
-                          nrg_wants_stream_past_l3(a->store, c.laid.bytes));
+    rope_make_jobs(job, batches, &l, spec, args, NRG_ROPE_Q_O, backward, nrg_wants_stream_past_l3(args->store, l.bytes));
+    return NRG_OK;
 }
 
 static nrg_status rotate(const nrg_rope_spec *spec, const nrg_rope_args *args, int ith, int nth, int backward)
@@ -183,13 +166,6 @@ static nrg_status rotate(const nrg_rope_spec *spec, const nrg_rope_args *args, i
     return NRG_OK;
 }
 
-static nrg_status check_rotation(const nrg_rope_spec *spec, const nrg_rope_args *args)
-{
-    nrg_rope_job job[2];
-    rope_batches batches[2];
-    return make_jobs(job, batches, spec, args, 0, 1, 0);
-}
-
 nrg_status nrg_rope_forward(const nrg_rope_spec *spec, const nrg_rope_args *args, int ith, int nth)
 {
     return rotate(spec, args, ith, nth, 0);
@@ -197,7 +173,7 @@ nrg_status nrg_rope_forward(const nrg_rope_spec *spec, const nrg_rope_args *args
 
 nrg_status nrg_rope_forward_check(const nrg_rope_spec *spec, const nrg_rope_args *args)
 {
-    return nrg_asked(check_rotation(spec, args));
+    return rope_ask(&nrg_call_rope, (const void *const[]){spec, args}, args);
 }
 
 #ifndef NRG_NO_BACKWARD
@@ -208,6 +184,6 @@ nrg_status nrg_rope_backward(const nrg_rope_spec *spec, const nrg_rope_args *arg
 
 nrg_status nrg_rope_backward_check(const nrg_rope_spec *spec, const nrg_rope_args *args)
 {
-    return nrg_asked(check_rotation(spec, args));
+    return nrg_rope_forward_check(spec, args); /* the same operands */
 }
 #endif

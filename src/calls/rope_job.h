@@ -42,6 +42,24 @@ static inline int rope_positions_fit(const int32_t *positions, size_t tokens, si
     return 1;
 }
 
+/* The last that can be wrong with a rotation that is otherwise sound: rows that its table does not have. */
+static inline nrg_status rope_check_ids(const nrg_rope_args *a, const nrg_laid *l)
+{
+    const size_t stride = l->stride[NRG_ROPE_POSITIONS][0], rows = a->shared_table_ids ? 1 : a->batch;
+    for (size_t b = 0; nrg_rope_is_used(a) && a->table_ids && b < rows; b++)
+        if (!rope_positions_fit((const int32_t *)((const char *)a->table_ids + b * stride), a->tokens, a->table_rows))
+            return NRG_ERR_POSITION;
+    return NRG_OK;
+}
+
+/* What a _check returns. */
+static inline nrg_status rope_ask(const nrg_call *call, const void *const *part, const nrg_rope_args *a)
+{
+    nrg_laid l;
+    const nrg_status status = nrg_lay(&l, call, part, 0, 1);
+    return nrg_asked(status == NRG_OK ? rope_check_ids(a, &l) : status);
+}
+
 /* Without an output, the input is written. */
 static inline void *rope_output(const void *x, void *o) { return o ? o : (void *)(uintptr_t)x; }
 
@@ -76,15 +94,10 @@ typedef struct rope_batches {
 } rope_batches;
 
 /* Jobs of q and k without their shares, those of the first batch, and what the others have, from a sound call; q_o: its operand;
- * stream: whether outputs go past the caches. heads of a job is 0 if the tensor is empty. Positions are checked here: the last
- * that can be wrong. */
-static inline nrg_status rope_make_jobs(nrg_rope_job job[2], rope_batches batches[2], const nrg_laid *l, const nrg_rope_spec *s,
-                                        const nrg_rope_args *a, unsigned q_o, int backward, int stream)
+ * stream: whether outputs go past the caches. heads of a job is 0 if the tensor is empty. */
+static inline void rope_make_jobs(nrg_rope_job job[2], rope_batches batches[2], const nrg_laid *l, const nrg_rope_spec *s,
+                                  const nrg_rope_args *a, unsigned q_o, int backward, int stream)
 {
-    const size_t ids_stride = l->stride[NRG_ROPE_POSITIONS][0], ids_rows = a->shared_table_ids ? 1 : a->batch;
-    for (size_t b = 0; nrg_rope_is_used(a) && a->table_ids && b < ids_rows; b++)
-        if (!rope_positions_fit((const int32_t *)((const char *)a->table_ids + b * ids_stride), a->tokens, a->table_rows))
-            return NRG_ERR_POSITION;
     for (unsigned k = 0; k < 2; k++) {
         const size_t *const x_stride = l->stride[NRG_ROPE_Q + k];
         const size_t *const o_stride = (k ? a->k_o : a->q_o) ? l->stride[q_o + k] : x_stride;
@@ -93,14 +106,13 @@ static inline nrg_status rope_make_jobs(nrg_rope_job job[2], rope_batches batche
             .rows = a->tokens * (k ? a->k_heads : a->q_heads),
             .x_stride = x_stride[2],
             .o_stride = o_stride[2],
-            .positions_stride = a->shared_table_ids ? 0 : ids_stride,
+            .positions_stride = a->shared_table_ids ? 0 : l->stride[NRG_ROPE_POSITIONS][0],
         };
         job[k].heads = 0;
         if (batches[k].count && batches[k].rows)
             rope_fill_job(&job[k], s, a, (int)k, l->stride[NRG_ROPE_TABLE][0], x_stride, o_stride, backward, stream,
                           nrg_is_far(l->bytes));
     }
-    return NRG_OK;
 }
 
 /* A share of a call's rows, q's before k's, as a share of one tensor's. */

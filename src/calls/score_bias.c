@@ -21,50 +21,31 @@ static nrg_score_strides strides_of(const size_t stride[NRG_LEVELS])
 #define NRG_NAME score_bias_forward
 #include "../operands/precheck.h"
 
-static inline void fill_job(nrg_score_bias_job *job, const nrg_score_bias_args *a, const nrg_laid *l, int ith, int nth)
+nrg_status nrg_score_bias_forward(const nrg_score_bias_args *a, int ith, int nth)
 {
+    nrg_laid l;
+    const nrg_status status = score_bias_forward_precheck(a, ith, nth, &l) ? NRG_OK : NRG_LAY(&l, score_bias_forward, a);
+    if (status != NRG_OK)
+        return status;
     const size_t rows = a->keys ? a->batch * a->heads * a->queries : 0;
-    *job = (nrg_score_bias_job){
+    const nrg_score_bias_job job = {
         .scores = a->scores,
         .diagonals = (const char *)a->diagonals,
         .o = a->o,
-        .scores_stride = strides_of(l->stride[NRG_SCORE_BIAS_SCORES]),
-        .o_stride = strides_of(l->stride[NRG_SCORE_BIAS_O]),
-        .diagonals_stride = l->stride[NRG_SCORE_BIAS_DIAGONALS][0],
+        .scores_stride = strides_of(l.stride[NRG_SCORE_BIAS_SCORES]),
+        .o_stride = strides_of(l.stride[NRG_SCORE_BIAS_O]),
+        .diagonals_stride = l.stride[NRG_SCORE_BIAS_DIAGONALS][0],
         .heads = a->heads,
         .queries = a->queries,
         .keys = a->keys,
         .begin = nrg_share(rows, ith, nth),
         .end = nrg_share(rows, ith + 1, nth),
         .scale = a->scale,
-        .stream = nrg_wants_stream(a->store, l->bytes),
+        .stream = nrg_wants_stream(a->store, l.bytes),
     };
-}
-
-/* In a frame of its own: what checking takes shall not lie below the kernel. */
-static __attribute__((noinline)) nrg_status check_job(nrg_score_bias_job *job, const nrg_score_bias_args *args, int ith, int nth)
-{
-    nrg_checked c;
-    const nrg_status status = nrg_check(&c, &nrg_call_score_bias_forward, (const void *const[]){args}, ith, nth);
-    if (status != NRG_OK)
-        return status;
-    const nrg_score_bias_args *a = c.part[NRG_SCORE_BIAS_ARGS];
-    fill_job(job, a, &c.laid, ith, nth);
+    if (job.begin < job.end)
+        NRG_ACTIVE_KERNEL(score_bias, a->dtype)(&job);
     return NRG_OK;
-}
-
-nrg_status nrg_score_bias_forward(const nrg_score_bias_args *args, int ith, int nth)
-{
-    nrg_score_bias_job job;
-    nrg_laid laid;
-    nrg_status status = NRG_OK;
-    if (score_bias_forward_precheck(args, ith, nth, &laid)) {
-        fill_job(&job, args, &laid, ith, nth);
-    } else
-        status = check_job(&job, args, ith, nth);
-    if (status == NRG_OK && job.begin < job.end)
-        NRG_ACTIVE_KERNEL(score_bias, args->dtype)(&job);
-    return status;
 }
 
 nrg_status nrg_score_bias_forward_check(const nrg_score_bias_args *args) { return NRG_ASK(score_bias_forward, args); }
@@ -107,22 +88,20 @@ static size_t share_of_diagonals(const score_shape *s, int ith, int nth)
     return head * s->diagonals + low / LINE_OF_DOUBLES * LINE_OF_DOUBLES;
 }
 
-static __attribute__((noinline)) nrg_status make_backward_job(nrg_score_bias_backward_job *job,
-                                                              const nrg_score_bias_backward_args *args, int ith, int nth)
+nrg_status nrg_score_bias_backward(const nrg_score_bias_backward_args *a, int ith, int nth)
 {
-    nrg_checked c;
-    const nrg_status status = nrg_check(&c, &nrg_call_score_bias_backward, (const void *const[]){args}, ith, nth);
+    nrg_laid l;
+    const nrg_status status = NRG_LAY(&l, score_bias_backward, a);
     if (status != NRG_OK)
         return status;
-    const nrg_score_bias_backward_args *a = c.part[NRG_SCORE_BIAS_ARGS];
     const score_shape shape = {a->heads, a->queries, a->keys, nrg_diagonals(a->queries, a->keys)};
     const size_t diagonals = a->heads * shape.diagonals; /* fits, since d_diagonals has so many numbers */
     const int has_elements = a->batch && diagonals;
-    *job = (nrg_score_bias_backward_job){
+    const nrg_score_bias_backward_job job = {
         .d_o = a->d_o,
         .d_diagonals = (char *)a->d_diagonals,
-        .d_o_stride = strides_of(c.laid.stride[NRG_SCORE_BIAS_BACKWARD_D_O]),
-        .d_diagonals_stride = c.laid.stride[NRG_SCORE_BIAS_BACKWARD_D_DIAGONALS][0],
+        .d_o_stride = strides_of(l.stride[NRG_SCORE_BIAS_BACKWARD_D_O]),
+        .d_diagonals_stride = l.stride[NRG_SCORE_BIAS_BACKWARD_D_DIAGONALS][0],
         .batch = a->batch,
         .queries = a->queries,
         .keys = a->keys,
@@ -130,16 +109,9 @@ static __attribute__((noinline)) nrg_status make_backward_job(nrg_score_bias_bac
         .end = has_elements ? share_of_diagonals(&shape, ith + 1, nth) : nrg_share(diagonals, ith + 1, nth),
         .accumulate = a->accumulate != 0,
     };
+    if (job.begin != job.end)
+        NRG_ACTIVE_KERNEL(score_bias_backward, a->dtype)(&job);
     return NRG_OK;
-}
-
-nrg_status nrg_score_bias_backward(const nrg_score_bias_backward_args *args, int ith, int nth)
-{
-    nrg_score_bias_backward_job job;
-    const nrg_status status = make_backward_job(&job, args, ith, nth);
-    if (status == NRG_OK && job.begin != job.end)
-        NRG_ACTIVE_KERNEL(score_bias_backward, args->dtype)(&job);
-    return status;
 }
 
 nrg_status nrg_score_bias_backward_check(const nrg_score_bias_backward_args *args) { return NRG_ASK(score_bias_backward, args); }

@@ -25,11 +25,18 @@ static const nrg_table_order orders[] = {
     [NRG_SINUSOIDAL_COSINES_FIRST] = NRG_TABLE_COS_SIN,
 };
 
-static void fill_job(nrg_position_table_job *job, const nrg_sinusoidal_spec *s, const nrg_sinusoidal_args *a, size_t table_stride,
-                     int ith, int nth)
+#define NRG_OF NRG_SINUSOIDAL_TABLE
+#define NRG_NAME sinusoidal_table
+#include "../operands/precheck.h"
+
+nrg_status nrg_sinusoidal_table(const nrg_sinusoidal_spec *s, const nrg_sinusoidal_args *a, int ith, int nth)
 {
+    nrg_laid l;
+    const nrg_status status = sinusoidal_table_precheck(s, a, ith, nth, &l) ? NRG_OK : NRG_LAY(&l, sinusoidal_table, s, a);
+    if (status != NRG_OK)
+        return status;
     const size_t pairs = nrg_sinusoidal_pairs(s->dim);
-    *job = (nrg_position_table_job){
+    const nrg_position_table_job job = {
         .high = a->frequencies,
         .low = a->rows ? a->frequencies + pairs : NULL,
         .magnitude = 1,
@@ -40,43 +47,12 @@ static void fill_job(nrg_position_table_job *job, const nrg_sinusoidal_spec *s, 
         .pairs = pairs,
         .dim = s->dim,
         .table = a->table,
-        .table_stride = table_stride,
+        .table_stride = l.stride[NRG_SINUSOIDAL_TABLE_TABLE][0],
         .begin = nrg_share(a->rows, ith, nth),
         .end = nrg_share(a->rows, ith + 1, nth),
     };
-}
-
-#define NRG_OF NRG_SINUSOIDAL_TABLE
-#define NRG_NAME sinusoidal_table
-#include "../operands/precheck.h"
-
-/* All other calls. In a frame of its own: what checking takes shall not lie below the kernel. */
-static __attribute__((noinline)) nrg_status make_job(nrg_position_table_job *job, const nrg_sinusoidal_spec *spec,
-                                                     const nrg_sinusoidal_args *args, int ith, int nth)
-{
-    nrg_checked c;
-    const nrg_status status = nrg_check(&c, &nrg_call_sinusoidal_table, (const void *const[]){spec, args}, ith, nth);
-    if (status != NRG_OK)
-        return status;
-    const nrg_sinusoidal_args *a = c.part[NRG_SINUSOIDAL_ARGS];
-    fill_job(job, c.part[NRG_SINUSOIDAL_SPEC], a, c.laid.stride[NRG_SINUSOIDAL_TABLE_TABLE][0], ith, nth);
-    return NRG_OK;
-}
-
-nrg_status nrg_sinusoidal_table(const nrg_sinusoidal_spec *spec, const nrg_sinusoidal_args *args, int ith, int nth)
-{
-    nrg_position_table_job job;
-    nrg_laid laid;
-    if (sinusoidal_table_precheck(spec, args, ith, nth, &laid)) {
-        fill_job(&job, spec, args, laid.stride[NRG_SINUSOIDAL_TABLE_TABLE][0], ith, nth);
-    } else {
-        const nrg_status status = make_job(&job, spec, args, ith, nth);
-        if (status != NRG_OK)
-            return status;
-    }
-    if (job.begin >= job.end)
-        return NRG_OK;
-    NRG_ACTIVE_KERNEL(position_table, args->dtype)(&job);
+    if (job.begin < job.end)
+        NRG_ACTIVE_KERNEL(position_table, a->dtype)(&job);
     return NRG_OK;
 }
 

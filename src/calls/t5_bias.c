@@ -23,17 +23,18 @@ int nrg_t5_bucket(int64_t distance, int bidirectional, int buckets, int max_dist
 typedef struct bias_table {
     const nrg_score_bias_spec *spec;
     t5_rule rule;
-    size_t heads, diagonals; /* both 0: nothing to make */
-    int64_t lowest;          /* the distance of entry 0 */
+    int64_t lowest;      /* the distance of entry 0 */
+    int64_t with_bucket; /* diagonals that have a bucket: all, or those whose key does not come after the query */
 } bias_table;
 
-static bias_table table_of(const nrg_checked *c)
+static bias_table table_of(const nrg_score_bias_spec *s, size_t diagonals)
 {
-    const nrg_score_bias_spec *s = c->part[NRG_BIAS_SPEC];
-    bias_table t = {.spec = s, .heads = c->sizes.n[NRG_T5_N_TABLE_HEADS], .diagonals = c->sizes.n[NRG_T5_N_DIAGONALS]};
+    bias_table t = {.spec = s, .with_bucket = (int64_t)diagonals};
     nrg_t5_rule_make(&t.rule, s->bidirectional, s->buckets, s->max_distance);
-    if (t.diagonals)
+    if (diagonals)
         t.lowest = nrg_bias_lowest(s);
+    if (s->causal && t.lowest + t.with_bucket > 1)
+        t.with_bucket = t.lowest <= 0 ? 1 - t.lowest : 0;
     return t;
 }
 
@@ -48,7 +49,7 @@ static bucket_run run_from(const bias_table *t, int64_t begin)
 {
     const t5_rule *rule = &t->rule;
     const int64_t distance = t->lowest + begin;
-    bucket_run run = {0, begin, (int64_t)t->diagonals};
+    bucket_run run = {0, begin, t->with_bucket};
     int64_t last = INT64_MAX; /* the last distance of the bucket */
     if (distance > 0 && t->spec->bidirectional) {
         const int near = nrg_t5_rule_bucket(rule, distance);
@@ -62,14 +63,6 @@ static bucket_run run_from(const bias_table *t, int64_t begin)
     if (last - distance < run.end - begin)
         run.end = begin + (last - distance) + 1;
     return run;
-}
-
-/* The diagonals that have a bucket: all, or those whose key does not come after the query. */
-static int64_t bucket_diagonals(const bias_table *t)
-{
-    if (!t->spec->causal || t->lowest + (int64_t)t->diagonals <= 1)
-        return (int64_t)t->diagonals;
-    return t->lowest <= 0 ? 1 - t->lowest : 0;
 }
 
 /* Eight at a time: gcc makes vectors of no other loop at -O2. */
@@ -91,19 +84,16 @@ nrg_status nrg_t5_diagonals_forward(const nrg_score_bias_spec *spec, nrg_dtype d
     const nrg_status status = nrg_check(&c, &nrg_call_t5_diagonals_forward, (const void *const[]){spec, &args}, ith, nth);
     if (status != NRG_OK)
         return status;
-    const bias_table t = table_of(&c);
-    const size_t begin = nrg_share(t.heads, ith, nth), end = nrg_share(t.heads, ith + 1, nth);
+    const size_t heads = c.sizes.n[NRG_T5_N_TABLE_HEADS], entries = c.sizes.n[NRG_T5_N_DIAGONALS];
+    const bias_table t = table_of(c.part[NRG_BIAS_SPEC], entries);
+    const size_t begin = nrg_share(heads, ith, nth), end = nrg_share(heads, ith + 1, nth);
     if (begin == end)
         return NRG_OK;
-
     char *to = (char *)diagonals;
-    const int64_t with_bucket = bucket_diagonals(&t);
     table_stride = c.laid.stride[NRG_T5_TABLE][0];
     diagonals_stride = c.laid.stride[NRG_T5_DIAGONALS][0];
-    for (bucket_run run = {0, 0, 0}; run.end < with_bucket;) {
+    for (bucket_run run = {0, 0, 0}; run.end < t.with_bucket;) {
         run = run_from(&t, run.end);
-        if (run.end > with_bucket)
-            run.end = with_bucket;
         const char *numbers = (const char *)table + (size_t)run.bucket * table_stride;
         for (size_t h = begin; h < end; h++) {
             float *of_head = (float *)(to + h * diagonals_stride);
@@ -111,7 +101,7 @@ nrg_status nrg_t5_diagonals_forward(const nrg_score_bias_spec *spec, nrg_dtype d
         }
     }
     for (size_t h = begin; h < end; h++)
-        fill((float *)(to + h * diagonals_stride) + with_bucket, -INFINITY, t.diagonals - (size_t)with_bucket);
+        fill((float *)(to + h * diagonals_stride) + t.with_bucket, -INFINITY, entries - (size_t)t.with_bucket);
     return NRG_OK;
 }
 
@@ -132,11 +122,10 @@ nrg_status nrg_t5_diagonals_backward(const nrg_score_bias_spec *spec, const doub
     const nrg_status status = nrg_check(&c, &nrg_call_t5_diagonals_backward, (const void *const[]){spec, &args}, ith, nth);
     if (status != NRG_OK)
         return status;
-    const bias_table t = table_of(&c);
+    const bias_table t = table_of(c.part[NRG_BIAS_SPEC], c.sizes.n[NRG_T5_BACKWARD_N_DIAGONALS]);
     const size_t begin = nrg_share(t.spec->heads, ith, nth), end = nrg_share(t.spec->heads, ith + 1, nth);
     if (begin == end)
         return NRG_OK;
-
     char *to = (char *)d_table;
     d_diagonals_stride = c.laid.stride[NRG_T5_BACKWARD_D_DIAGONALS][0];
     d_table_stride = c.laid.stride[NRG_T5_BACKWARD_D_TABLE][0];
@@ -144,11 +133,8 @@ nrg_status nrg_t5_diagonals_backward(const nrg_score_bias_spec *spec, const doub
         for (size_t bucket = 0; bucket < (size_t)t.spec->buckets; bucket++)
             for (size_t h = begin; h < end; h++)
                 ((float *)(to + bucket * d_table_stride))[h] = 0;
-    const int64_t with_bucket = t.diagonals ? bucket_diagonals(&t) : 0;
-    for (bucket_run run = {0, 0, 0}; run.end < with_bucket;) {
+    for (bucket_run run = {0, 0, 0}; run.end < t.with_bucket;) {
         run = run_from(&t, run.end);
-        if (run.end > with_bucket)
-            run.end = with_bucket;
         float *numbers = (float *)(to + (size_t)run.bucket * d_table_stride);
         for (size_t h = begin; h < end; h++) {
             const double *of_head = (const double *)((const char *)d_diagonals + h * d_diagonals_stride);

@@ -361,9 +361,21 @@ nrg_status nrg_check(nrg_checked *c, const nrg_call *call, const void *const *pa
         e++;
     }
     c->laid.bytes = moved;
-    c->is_matrix = is_matrix;
+    c->laid.is_matrix = is_matrix;
     status = check_overlaps(c, call, extents, count, outputs);
     return status != NRG_OK ? status : places;
+}
+
+nrg_status nrg_lay(nrg_laid *laid, const nrg_call *call, const void *const *part, int ith, int nth)
+{
+    nrg_checked c;
+    const nrg_status status = nrg_check(&c, call, part, ith, nth);
+    if (status != NRG_OK)
+        return status;
+    laid->bytes = c.laid.bytes;
+    laid->is_matrix = c.laid.is_matrix;
+    memcpy(laid->stride, c.laid.stride, call->operand_count * sizeof laid->stride[0]);
+    return NRG_OK;
 }
 
 nrg_status nrg_ask(const nrg_call *call, const void *const *part)

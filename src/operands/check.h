@@ -11,6 +11,7 @@ enum { NRG_COPIES = 1280 };
 /* Where the operands of a sound call lie, for its job. */
 typedef struct nrg_laid {
     size_t bytes;                            /* of all operands, as often as they are there; at most SIZE_MAX */
+    int is_matrix;                           /* every operand is rows of one stride; of nrg_check alone */
     size_t stride[NRG_OPERANDS][NRG_LEVELS]; /* in bytes, real ones in the place of 0; 0 of what is absent */
 } nrg_laid;
 
@@ -18,7 +19,6 @@ typedef struct nrg_laid {
 typedef struct nrg_checked {
     const void *part[NRG_PARTS]; /* the caller's structs, as this version's */
     nrg_sizes sizes;
-    int is_matrix; /* every operand is rows of one stride */
     nrg_laid laid;
     _Alignas(double) unsigned char copy[NRG_COPIES]; /* of structs of other versions */
 } nrg_checked;
@@ -31,6 +31,11 @@ int nrg_copy_struct(void *copy, const void *of, const nrg_part *part);
  * operands, overlaps. Writes nothing but *c, which is complete where NRG_OK comes back. NRG_ERR_UNALLOCATED: nothing else is
  * wrong, but operands are NRG_UNALLOCATED, so no contents can be read. */
 nrg_status nrg_check(nrg_checked *c, const nrg_call *call, const void *const *part, int ith, int nth);
+
+/* The same for a job that is made of the caller's structs, which have what the first version of them has, and of where operands
+ * lie. Without what checking takes, which shall not lie below the kernel. NRG_LAY: of share ith of nth. */
+nrg_status nrg_lay(nrg_laid *laid, const nrg_call *call, const void *const *part, int ith, int nth);
+#define NRG_LAY(laid, name, ...) nrg_lay((laid), &nrg_call_##name, (const void *const[]){__VA_ARGS__}, ith, nth)
 
 /* The status of a _check for that of nrg_check and of all that comes after it: operands may be unallocated. */
 static inline nrg_status nrg_asked(nrg_status status) { return status == NRG_ERR_UNALLOCATED ? NRG_OK : status; }
