@@ -30,39 +30,26 @@ static inline void fill_job(nrg_activation_job *job, const nrg_activation_flat *
 #include "../operands/precheck.h"
 #endif
 
-/* All other calls. In a frame of its own: what checking takes shall not lie below the kernel. */
-static __attribute__((noinline)) nrg_status make_job(nrg_activation_job *job, const nrg_call *call,
-                                                     const nrg_activation_flat *args, int ith, int nth)
-{
-    nrg_checked c;
-    const nrg_status status = nrg_check(&c, call, (const void *const[]){args}, ith, nth);
-    if (status == NRG_OK)
-        fill_job(job, args, c.laid.bytes, ith, nth);
-    return status;
-}
-
 nrg_status nrg_activation_forward(nrg_activation g, nrg_dtype dtype, size_t count, const void *x, void *o, int ith, int nth)
 {
     nrg_activation_job job;
     const nrg_activation_flat args = {
         .dtype = dtype, .activation = g, .alpha = nrg_default_alpha(g), .count = count, .x = x, .out = o};
-    nrg_laid laid;
-    nrg_status status = NRG_OK;
-    if (activation_forward_precheck(&args, ith, nth, &laid))
-        fill_job(&job, &args, laid.bytes, ith, nth);
-    else
-        status = make_job(&job, &nrg_call_activation_forward, &args, ith, nth);
-    if (status == NRG_OK && job.begin < job.end)
+    nrg_laid l;
+    const nrg_status status = activation_forward_precheck(&args, ith, nth, &l) ? NRG_OK : NRG_LAY(&l, activation_forward, &args);
+    if (status != NRG_OK)
+        return status;
+    fill_job(&job, &args, l.bytes, ith, nth);
+    if (job.begin < job.end)
         NRG_ACTIVE_KERNEL(activation, dtype)(&job);
-    return status;
+    return NRG_OK;
 }
 
 nrg_status nrg_activation_forward_check(nrg_activation g, nrg_dtype dtype, size_t count, const void *x, void *o)
 {
-    nrg_activation_job job;
     const nrg_activation_flat args = {
         .dtype = dtype, .activation = g, .alpha = nrg_default_alpha(g), .count = count, .x = x, .out = o};
-    return nrg_asked(make_job(&job, &nrg_call_activation_forward, &args, 0, 1));
+    return NRG_ASK(activation_forward, &args);
 }
 
 #ifndef NRG_NO_BACKWARD
@@ -72,24 +59,23 @@ nrg_status nrg_activation_backward(nrg_activation g, nrg_dtype dtype, size_t cou
     nrg_activation_job job;
     const nrg_activation_flat args = {
         .dtype = dtype, .activation = g, .alpha = nrg_default_alpha(g), .count = count, .x = x, .d_o = d_o, .out = dx};
-    nrg_laid laid;
-    nrg_status status = NRG_OK;
-    if (activation_backward_precheck(&args, ith, nth, &laid))
-        fill_job(&job, &args, laid.bytes, ith, nth);
-    else
-        status = make_job(&job, &nrg_call_activation_backward, &args, ith, nth);
-    if (status == NRG_OK && job.begin < job.end)
+    nrg_laid l;
+    const nrg_status status =
+        activation_backward_precheck(&args, ith, nth, &l) ? NRG_OK : NRG_LAY(&l, activation_backward, &args);
+    if (status != NRG_OK)
+        return status;
+    fill_job(&job, &args, l.bytes, ith, nth);
+    if (job.begin < job.end)
         NRG_ACTIVE_KERNEL(activation_backward, dtype)(&job);
-    return status;
+    return NRG_OK;
 }
 
 nrg_status nrg_activation_backward_check(nrg_activation g, nrg_dtype dtype, size_t count, const void *x, const void *d_o,
                                          void *dx)
 {
-    nrg_activation_job job;
     const nrg_activation_flat args = {
         .dtype = dtype, .activation = g, .alpha = nrg_default_alpha(g), .count = count, .x = x, .d_o = d_o, .out = dx};
-    return nrg_asked(make_job(&job, &nrg_call_activation_backward, &args, 0, 1));
+    return NRG_ASK(activation_backward, &args);
 }
 #endif
 
@@ -102,14 +88,13 @@ enum { X, D_O, OUT }; /* tensors of the planes, whose lowest level are the eleme
 enum { STREAM_RUN = 4096 };
 
 /* In a frame of its own: what checking takes shall not lie below the kernel. */
-static __attribute__((noinline)) nrg_status make_rows(nrg_activation_job *job, nrg_planes *p, nrg_dtype *dtype,
-                                                      const nrg_call *call, const nrg_activation_args *args, int ith, int nth)
+static __attribute__((noinline)) nrg_status make_rows(nrg_activation_job *job, nrg_planes *p, const nrg_call *call,
+                                                      const nrg_activation_args *a, int ith, int nth)
 {
-    nrg_checked c;
-    const nrg_status status = nrg_check(&c, call, (const void *const[]){args}, ith, nth);
+    nrg_laid l;
+    const nrg_status status = nrg_lay(&l, call, (const void *const[]){a}, ith, nth);
     if (status != NRG_OK)
         return status;
-    const nrg_activation_args *a = c.part[0];
     const int is_backward = call == &nrg_call_activation_rows_backward;
     const nrg_activation_flat flat = {.activation = a->activation,
                                       .alpha = a->alpha,
@@ -118,12 +103,11 @@ static __attribute__((noinline)) nrg_status make_rows(nrg_activation_job *job, n
                                       .d_o = a->d_o,
                                       .out = is_backward ? a->dx : a->o};
     const size_t element = a->dtype == NRG_F32 ? 4 : 2;
-    *dtype = a->dtype;
-    fill_job(job, &flat, c.laid.bytes, ith, nth);
+    fill_job(job, &flat, l.bytes, ith, nth);
     planes_begin(p, a->dim, a->rows, a->rows2, a->rows3);
-    planes_add(p, X, a->x, element, c.laid.stride[NRG_ACTIVATION_X]);
-    planes_add(p, D_O, a->d_o, element, c.laid.stride[NRG_ACTIVATION_BACKWARD_D_O]);
-    planes_add(p, OUT, flat.out, element, c.laid.stride[is_backward ? NRG_ACTIVATION_BACKWARD_DX : NRG_ACTIVATION_O]);
+    planes_add(p, X, a->x, element, l.stride[NRG_ACTIVATION_X]);
+    planes_add(p, D_O, a->d_o, element, l.stride[NRG_ACTIVATION_BACKWARD_D_O]);
+    planes_add(p, OUT, flat.out, element, l.stride[is_backward ? NRG_ACTIVATION_BACKWARD_DX : NRG_ACTIVATION_O]);
     planes_sort(p, 1, OUT);
     planes_fold(p, 1);
     if (!planes_are_one(p) && p->count[0] * element < STREAM_RUN)
@@ -151,34 +135,24 @@ nrg_status nrg_activation_rows_forward(const nrg_activation_args *args, int ith,
 {
     nrg_activation_job job;
     nrg_planes planes;
-    nrg_dtype dtype;
-    const nrg_status status = make_rows(&job, &planes, &dtype, &nrg_call_activation_rows_forward, args, ith, nth);
+    const nrg_status status = make_rows(&job, &planes, &nrg_call_activation_rows_forward, args, ith, nth);
     if (status == NRG_OK && job.begin < job.end)
-        run_rows(NRG_ACTIVE_KERNEL(activation, dtype), &job, &planes);
+        run_rows(NRG_ACTIVE_KERNEL(activation, args->dtype), &job, &planes);
     return status;
 }
 
-nrg_status nrg_activation_rows_forward_check(const nrg_activation_args *args)
-{
-    nrg_checked c;
-    return nrg_asked(nrg_check(&c, &nrg_call_activation_rows_forward, (const void *const[]){args}, 0, 1));
-}
+nrg_status nrg_activation_rows_forward_check(const nrg_activation_args *args) { return NRG_ASK(activation_rows_forward, args); }
 
 #ifndef NRG_NO_BACKWARD
 nrg_status nrg_activation_rows_backward(const nrg_activation_args *args, int ith, int nth)
 {
     nrg_activation_job job;
     nrg_planes planes;
-    nrg_dtype dtype;
-    const nrg_status status = make_rows(&job, &planes, &dtype, &nrg_call_activation_rows_backward, args, ith, nth);
+    const nrg_status status = make_rows(&job, &planes, &nrg_call_activation_rows_backward, args, ith, nth);
     if (status == NRG_OK && job.begin < job.end)
-        run_rows(NRG_ACTIVE_KERNEL(activation_backward, dtype), &job, &planes);
+        run_rows(NRG_ACTIVE_KERNEL(activation_backward, args->dtype), &job, &planes);
     return status;
 }
 
-nrg_status nrg_activation_rows_backward_check(const nrg_activation_args *args)
-{
-    nrg_checked c;
-    return nrg_asked(nrg_check(&c, &nrg_call_activation_rows_backward, (const void *const[]){args}, 0, 1));
-}
+nrg_status nrg_activation_rows_backward_check(const nrg_activation_args *args) { return NRG_ASK(activation_rows_backward, args); }
 #endif

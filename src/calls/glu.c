@@ -35,40 +35,30 @@ static inline void fill_job(nrg_glu_job *job, const nrg_glu_args *args, size_t b
     job->b_offset = args->b_offset != 0 ? args->b_offset : -0.0f;
 }
 
-/* A call's operands, as strides of planes. */
-static inline void fill_planes(nrg_planes *p, const nrg_glu_job *job, const nrg_glu_args *args, const nrg_checked *c)
-{
-    const size_t element = args->dtype == NRG_F32 ? 4 : 2, of_a = args->x ? 2 * element : element;
-    planes_begin(p, args->dim, args->rows, args->rows2, args->rows3);
-    if (job->o) {
-        planes_add(p, A, job->a, of_a, c->laid.stride[args->x ? NRG_GLU_X : NRG_GLU_A]);
-        planes_add(p, B, job->b, element, c->laid.stride[NRG_GLU_B]);
-        planes_add(p, O, job->o, element, c->laid.stride[NRG_GLU_O]);
-        planes_sort(p, 1, O);
-    } else {
-        planes_add(p, A, job->a, of_a, c->laid.stride[args->x ? NRG_GLU_BACKWARD_X : NRG_GLU_BACKWARD_A]);
-        planes_add(p, B, job->b, element, c->laid.stride[NRG_GLU_BACKWARD_B]);
-        planes_add(p, D_O, job->d_o, element, c->laid.stride[NRG_GLU_BACKWARD_D_O]);
-        planes_add(p, DA, job->da, of_a, c->laid.stride[args->x ? NRG_GLU_BACKWARD_DX : NRG_GLU_BACKWARD_DA]);
-        planes_add(p, DB, job->db, element, c->laid.stride[NRG_GLU_BACKWARD_DB]);
-        planes_sort(p, 1, D_O);
-    }
-    planes_fold(p, 1);
-}
+_Static_assert((int)NRG_GLU_A == (int)NRG_GLU_BACKWARD_A && (int)NRG_GLU_B == (int)NRG_GLU_BACKWARD_B &&
+                   (int)NRG_GLU_X == (int)NRG_GLU_BACKWARD_X,
+               "inputs have one number in both passes");
 
 /* In a frame of its own: what checking takes shall not lie below the kernel. */
-static __attribute__((noinline)) nrg_status make_job(nrg_glu_job *job, nrg_planes *p, nrg_dtype *dtype, const nrg_call *call,
-                                                     const nrg_glu_args *args, int ith, int nth)
+static __attribute__((noinline)) nrg_status make_job(nrg_glu_job *job, nrg_planes *p, const nrg_call *call, const nrg_glu_args *a,
+                                                     int ith, int nth)
 {
-    nrg_checked c;
-    const nrg_status status = nrg_check(&c, call, (const void *const[]){args}, ith, nth);
+    nrg_laid l;
+    const nrg_status status = nrg_lay(&l, call, (const void *const[]){a}, ith, nth);
     if (status != NRG_OK)
         return status;
-    const nrg_glu_args *a = c.part[0];
-    *dtype = a->dtype;
-    fill_job(job, a, c.laid.bytes, ith, nth);
-    fill_planes(p, job, a, &c);
-    if (!planes_are_one(p) && p->count[0] * (a->dtype == NRG_F32 ? 4 : 2) < STREAM_RUN)
+    const size_t element = a->dtype == NRG_F32 ? 4 : 2, of_a = a->x ? 2 * element : element;
+    fill_job(job, a, l.bytes, ith, nth);
+    planes_begin(p, a->dim, a->rows, a->rows2, a->rows3);
+    planes_add(p, A, job->a, of_a, l.stride[a->x ? NRG_GLU_X : NRG_GLU_A]);
+    planes_add(p, B, job->b, element, l.stride[NRG_GLU_B]);
+    planes_add(p, O, job->o, element, l.stride[NRG_GLU_O]);
+    planes_add(p, D_O, job->d_o, element, l.stride[NRG_GLU_BACKWARD_D_O]);
+    planes_add(p, DA, job->da, of_a, l.stride[a->x ? NRG_GLU_BACKWARD_DX : NRG_GLU_BACKWARD_DA]);
+    planes_add(p, DB, job->db, element, l.stride[NRG_GLU_BACKWARD_DB]);
+    planes_sort(p, 1, job->o ? O : D_O);
+    planes_fold(p, 1);
+    if (!planes_are_one(p) && p->count[0] * element < STREAM_RUN)
         job->stream = 0;
     return NRG_OK;
 }
@@ -120,69 +110,36 @@ static inline int is_plain(nrg_laid *l, const nrg_glu_args *a, int ith, int nth)
 }
 
 #ifndef NRG_NO_QUANTIZE
-/* A call with bytes instead of o: rows in planes, none of which are made one. */
-typedef struct quantized_call {
+static size_t row_offset(const size_t stride[NRG_LEVELS], const size_t index[NRG_LEVELS])
+{
+    return index[0] * stride[0] + index[1] * stride[1] + index[2] * stride[2];
+}
+
+/* A call with bytes instead of o: rows in planes, none of which are made one. A call of the kernel for each row. */
+static __attribute__((noinline)) nrg_status forward_quantized(const nrg_glu_args *a, int ith, int nth)
+{
+    nrg_laid l;
+    const nrg_status status = NRG_LAY(&l, glu_forward, a);
+    if (status != NRG_OK)
+        return status;
+    const size_t together = nrg_format_rows(a->format), groups = a->rows / together * a->rows2 * a->rows3;
+    const char *const first_a = a->x ? a->x : a->a, *const first_b = a->b;
+    nrg_glu_kernel *const kernel = NRG_ACTIVE_KERNEL(glu_quantized, a->dtype);
+    nrg_quant_row to = {.format = a->format, .rounding = a->rounding};
     nrg_glu_job job;
-    nrg_quant_row to;
-    size_t stride[NRG_GLU_OPERANDS][NRG_LEVELS];
-    size_t count[NRG_LEVELS], together;
-    float *scales;
-    char *packed;
-    nrg_dtype dtype;
-} quantized_call;
-
-static __attribute__((noinline)) nrg_status make_quantized(quantized_call *call, const nrg_glu_args *args, int ith, int nth)
-{
-    nrg_checked c;
-    const nrg_status status = nrg_check(&c, &nrg_call_glu_forward, (const void *const[]){args}, ith, nth);
-    if (status != NRG_OK)
-        return status;
-    const nrg_glu_args *a = c.part[0];
-    const size_t together = nrg_format_rows(a->format), n = a->rows / together * a->rows2 * a->rows3;
-    fill_job(&call->job, a, c.laid.bytes, 0, 1);
-    call->job.begin = nrg_share(n, ith, nth) * together;
-    call->job.end = nrg_share(n, ith + 1, nth) * together;
-    call->job.o = NULL;
-    call->to = (nrg_quant_row){.format = a->format, .rounding = a->rounding};
-    memcpy(call->stride, c.laid.stride, sizeof call->stride);
-    call->count[0] = a->rows;
-    call->count[1] = a->rows2;
-    call->count[2] = a->rows3;
-    call->together = together;
-    call->packed = a->packed;
-    call->scales = a->scales;
-    call->dtype = a->dtype;
-    if (a->x)
-        memcpy(call->stride[NRG_GLU_A], call->stride[NRG_GLU_X], sizeof call->stride[NRG_GLU_A]);
-    return NRG_OK;
-}
-
-static size_t row_offset(const quantized_call *c, int operand, const size_t index[NRG_LEVELS])
-{
-    return index[0] * c->stride[operand][0] + index[1] * c->stride[operand][1] + index[2] * c->stride[operand][2];
-}
-
-/* A call of the kernel for each row. */
-static __attribute__((noinline)) nrg_status forward_quantized(const nrg_glu_args *args, int ith, int nth)
-{
-    quantized_call c;
-    const nrg_status status = make_quantized(&c, args, ith, nth);
-    if (status != NRG_OK)
-        return status;
-    nrg_glu_kernel *const kernel = NRG_ACTIVE_KERNEL(glu_quantized, c.dtype);
-    nrg_glu_job job = c.job;
-    job.quant = &c.to;
-    job.begin = 0;
-    job.end = args->dim;
-    for (size_t n = c.job.begin; n < c.job.end; n++) {
-        const size_t plane = n / c.count[0];
-        size_t index[NRG_LEVELS] = {n % c.count[0], plane % c.count[1], plane / c.count[1]};
-        job.a = c.job.a + row_offset(&c, NRG_GLU_A, index);
-        job.b = c.job.b ? c.job.b + row_offset(&c, NRG_GLU_B, index) : NULL;
-        c.to.scales = c.scales ? (float *)((char *)c.scales + row_offset(&c, NRG_GLU_SCALES, index)) : NULL;
-        c.to.row = index[0] % c.together;
-        index[0] /= c.together;
-        c.to.q = c.packed + row_offset(&c, NRG_GLU_PACKED, index);
+    fill_job(&job, a, l.bytes, 0, 1);
+    job.o = NULL;
+    job.quant = &to;
+    job.end = a->dim;
+    for (size_t n = nrg_share(groups, ith, nth) * together, end = nrg_share(groups, ith + 1, nth) * together; n < end; n++) {
+        const size_t plane = n / a->rows;
+        size_t index[NRG_LEVELS] = {n % a->rows, plane % a->rows2, plane / a->rows2};
+        job.a = first_a + row_offset(l.stride[a->x ? NRG_GLU_X : NRG_GLU_A], index);
+        job.b = first_b ? first_b + row_offset(l.stride[NRG_GLU_B], index) : NULL;
+        to.scales = a->scales ? (float *)((char *)a->scales + row_offset(l.stride[NRG_GLU_SCALES], index)) : NULL;
+        to.row = index[0] % together;
+        index[0] /= together;
+        to.q = (char *)a->packed + row_offset(l.stride[NRG_GLU_PACKED], index);
         kernel(&job);
     }
     return NRG_OK;
@@ -193,7 +150,6 @@ nrg_status nrg_glu_forward(const nrg_glu_args *args, int ith, int nth)
 {
     nrg_glu_job job;
     nrg_planes planes;
-    nrg_dtype dtype;
     nrg_laid laid;
     if (is_plain(&laid, args, ith, nth)) {
         fill_job(&job, args, laid.bytes, ith, nth);
@@ -205,17 +161,13 @@ nrg_status nrg_glu_forward(const nrg_glu_args *args, int ith, int nth)
     if (args && args->size >= sizeof *args && args->format != NRG_QUANT_NONE)
         return forward_quantized(args, ith, nth);
 #endif
-    const nrg_status status = make_job(&job, &planes, &dtype, &nrg_call_glu_forward, args, ith, nth);
+    const nrg_status status = make_job(&job, &planes, &nrg_call_glu_forward, args, ith, nth);
     if (status == NRG_OK && job.begin < job.end)
-        run_planes(NRG_ACTIVE_KERNEL(glu, dtype), &job, &planes);
+        run_planes(NRG_ACTIVE_KERNEL(glu, args->dtype), &job, &planes);
     return status;
 }
 
-nrg_status nrg_glu_forward_check(const nrg_glu_args *args)
-{
-    nrg_checked c;
-    return nrg_asked(nrg_check(&c, &nrg_call_glu_forward, (const void *const[]){args}, 0, 1));
-}
+nrg_status nrg_glu_forward_check(const nrg_glu_args *args) { return NRG_ASK(glu_forward, args); }
 
 #ifndef NRG_NO_BACKWARD
 #define NRG_OF NRG_GLU_BACKWARD
@@ -236,7 +188,6 @@ nrg_status nrg_glu_backward(const nrg_glu_args *args, int ith, int nth)
 {
     nrg_glu_job job;
     nrg_planes planes;
-    nrg_dtype dtype;
     nrg_laid laid;
     if (is_plain_backward(&laid, args, ith, nth)) {
         fill_job(&job, args, laid.bytes, ith, nth);
@@ -244,15 +195,11 @@ nrg_status nrg_glu_backward(const nrg_glu_args *args, int ith, int nth)
             NRG_ACTIVE_KERNEL(glu_backward, args->dtype)(&job);
         return NRG_OK;
     }
-    const nrg_status status = make_job(&job, &planes, &dtype, &nrg_call_glu_backward, args, ith, nth);
+    const nrg_status status = make_job(&job, &planes, &nrg_call_glu_backward, args, ith, nth);
     if (status == NRG_OK && job.begin < job.end)
-        run_planes(NRG_ACTIVE_KERNEL(glu_backward, dtype), &job, &planes);
+        run_planes(NRG_ACTIVE_KERNEL(glu_backward, args->dtype), &job, &planes);
     return status;
 }
 
-nrg_status nrg_glu_backward_check(const nrg_glu_args *args)
-{
-    nrg_checked c;
-    return nrg_asked(nrg_check(&c, &nrg_call_glu_backward, (const void *const[]){args}, 0, 1));
-}
+nrg_status nrg_glu_backward_check(const nrg_glu_args *args) { return NRG_ASK(glu_backward, args); }
 #endif

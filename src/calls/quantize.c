@@ -73,53 +73,25 @@ NRG_INLINE void fill_dequantize(nrg_quantize_job *job, nrg_planes *p, const nrg_
          l->stride[NRG_DEQUANTIZE_SCALES], ith, nth);
 }
 
-/* Calls that no precheck accepts. In frames of their own: what checking takes shall not lie below the kernel. */
-static __attribute__((noinline)) nrg_status check_quantize(nrg_quantize_job *job, nrg_planes *p, nrg_dtype *dtype,
-                                                           const nrg_quantize_args *args, int ith, int nth)
+/* In frames of their own: what checking takes shall not lie below the kernel. */
+static __attribute__((noinline)) nrg_status make_quantize(nrg_quantize_job *job, nrg_planes *p, const nrg_quantize_args *a,
+                                                          int ith, int nth)
 {
-    nrg_checked c;
-    const nrg_status status = nrg_check(&c, &nrg_call_quantize, (const void *const[]){args}, ith, nth);
-    if (status != NRG_OK)
-        return status;
-    const nrg_quantize_args *a = c.part[0];
-    *dtype = a->dtype;
-    fill_quantize(job, p, a, &c.laid, ith, nth);
-    return NRG_OK;
+    nrg_laid l;
+    const nrg_status status = quantize_precheck(a, ith, nth, &l) ? NRG_OK : NRG_LAY(&l, quantize, a);
+    if (status == NRG_OK)
+        fill_quantize(job, p, a, &l, ith, nth);
+    return status;
 }
 
-static __attribute__((noinline)) nrg_status check_dequantize(nrg_quantize_job *job, nrg_planes *p, nrg_dtype *dtype,
-                                                             const nrg_dequantize_args *args, int ith, int nth)
+static __attribute__((noinline)) nrg_status make_dequantize(nrg_quantize_job *job, nrg_planes *p, const nrg_dequantize_args *a,
+                                                            int ith, int nth)
 {
-    nrg_checked c;
-    const nrg_status status = nrg_check(&c, &nrg_call_dequantize, (const void *const[]){args}, ith, nth);
-    if (status != NRG_OK)
-        return status;
-    const nrg_dequantize_args *a = c.part[0];
-    *dtype = a->dtype;
-    fill_dequantize(job, p, a, &c.laid, ith, nth);
-    return NRG_OK;
-}
-
-static __attribute__((noinline)) nrg_status make_quantize(nrg_quantize_job *job, nrg_planes *p, nrg_dtype *dtype,
-                                                          const nrg_quantize_args *a, int ith, int nth)
-{
-    nrg_laid laid;
-    if (!quantize_precheck(a, ith, nth, &laid))
-        return check_quantize(job, p, dtype, a, ith, nth);
-    *dtype = a->dtype;
-    fill_quantize(job, p, a, &laid, ith, nth);
-    return NRG_OK;
-}
-
-static __attribute__((noinline)) nrg_status make_dequantize(nrg_quantize_job *job, nrg_planes *p, nrg_dtype *dtype,
-                                                            const nrg_dequantize_args *a, int ith, int nth)
-{
-    nrg_laid laid;
-    if (!dequantize_precheck(a, ith, nth, &laid))
-        return check_dequantize(job, p, dtype, a, ith, nth);
-    *dtype = a->dtype;
-    fill_dequantize(job, p, a, &laid, ith, nth);
-    return NRG_OK;
+    nrg_laid l;
+    const nrg_status status = dequantize_precheck(a, ith, nth, &l) ? NRG_OK : NRG_LAY(&l, dequantize, a);
+    if (status == NRG_OK)
+        fill_dequantize(job, p, a, &l, ith, nth);
+    return status;
 }
 
 /* A call of the kernel for each plane. */
@@ -157,32 +129,22 @@ nrg_status nrg_quantize(const nrg_quantize_args *args, int ith, int nth)
 {
     nrg_quantize_job job;
     nrg_planes planes;
-    nrg_dtype dtype;
-    const nrg_status status = make_quantize(&job, &planes, &dtype, args, ith, nth);
+    const nrg_status status = make_quantize(&job, &planes, args, ith, nth);
     if (status == NRG_OK && job.begin < job.end)
-        run(NRG_ACTIVE_KERNEL(quantize, dtype), &job, &planes);
+        run(NRG_ACTIVE_KERNEL(quantize, args->dtype), &job, &planes);
     return status;
 }
 
-nrg_status nrg_quantize_check(const nrg_quantize_args *args)
-{
-    nrg_checked c;
-    return nrg_asked(nrg_check(&c, &nrg_call_quantize, (const void *const[]){args}, 0, 1));
-}
+nrg_status nrg_quantize_check(const nrg_quantize_args *args) { return NRG_ASK(quantize, args); }
 
 nrg_status nrg_dequantize(const nrg_dequantize_args *args, int ith, int nth)
 {
     nrg_quantize_job job;
     nrg_planes planes;
-    nrg_dtype dtype;
-    const nrg_status status = make_dequantize(&job, &planes, &dtype, args, ith, nth);
+    const nrg_status status = make_dequantize(&job, &planes, args, ith, nth);
     if (status == NRG_OK && job.begin < job.end)
-        run(NRG_ACTIVE_KERNEL(dequantize, dtype), &job, &planes);
+        run(NRG_ACTIVE_KERNEL(dequantize, args->dtype), &job, &planes);
     return status;
 }
 
-nrg_status nrg_dequantize_check(const nrg_dequantize_args *args)
-{
-    nrg_checked c;
-    return nrg_asked(nrg_check(&c, &nrg_call_dequantize, (const void *const[]){args}, 0, 1));
-}
+nrg_status nrg_dequantize_check(const nrg_dequantize_args *args) { return NRG_ASK(dequantize, args); }

@@ -67,69 +67,54 @@ static inline void fill_job(nrg_softmax_job *job, const nrg_softmax_args *a, con
 }
 
 /* In frames of their own: what checking takes shall not lie below the kernel. */
-static __attribute__((noinline)) nrg_status check_job(nrg_softmax_job *job, nrg_dtype *dtype, const nrg_call *call,
-                                                      const nrg_softmax_args *args, const nrg_softmax_state *state, int ith,
-                                                      int nth)
+static __attribute__((noinline)) nrg_status make_job(nrg_softmax_job *job, const nrg_softmax_args *a, int ith, int nth)
 {
-    nrg_checked c;
-    const nrg_status status = nrg_check(&c, call, (const void *const[]){args, state}, ith, nth);
-    if (status != NRG_OK)
-        return status;
-    const nrg_softmax_args *a = c.part[NRG_SOFTMAX_ARGS];
-    *dtype = a->dtype;
-    fill_job(job, a, &c.laid, ith, nth);
-    if (call == &nrg_call_softmax_part) {
-        const nrg_softmax_state *s = c.part[NRG_SOFTMAX_STATE];
-        job->m_in = s->m_in;
-        job->s_in = s->sum_in;
-        job->m = s->m;
-        job->s = s->sum;
-        job->factor = s->factor;
-    }
-    return NRG_OK;
+    nrg_laid l;
+    const nrg_status status = softmax_forward_precheck(a, ith, nth, &l) ? NRG_OK : NRG_LAY(&l, softmax_forward, a);
+    if (status == NRG_OK)
+        fill_job(job, a, &l, ith, nth);
+    return status;
 }
 
-static __attribute__((noinline)) nrg_status make_job(nrg_softmax_job *job, nrg_dtype *dtype, const nrg_softmax_args *a, int ith,
-                                                     int nth)
+static __attribute__((noinline)) nrg_status make_part(nrg_softmax_job *job, const nrg_softmax_args *a, const nrg_softmax_state *s,
+                                                      int ith, int nth)
 {
-    nrg_laid laid;
-    if (!softmax_forward_precheck(a, ith, nth, &laid))
-        return check_job(job, dtype, &nrg_call_softmax_forward, a, NULL, ith, nth);
-    *dtype = a->dtype;
-    fill_job(job, a, &laid, ith, nth);
+    nrg_laid l;
+    const nrg_status status = NRG_LAY(&l, softmax_part, a, s);
+    if (status != NRG_OK)
+        return status;
+    fill_job(job, a, &l, ith, nth);
+    job->m_in = s->m_in;
+    job->s_in = s->sum_in;
+    job->m = s->m;
+    job->s = s->sum;
+    job->factor = s->factor;
     return NRG_OK;
 }
 
 nrg_status nrg_softmax_forward(const nrg_softmax_args *args, int ith, int nth)
 {
     nrg_softmax_job job;
-    nrg_dtype dtype;
-    const nrg_status status = make_job(&job, &dtype, args, ith, nth);
+    const nrg_status status = make_job(&job, args, ith, nth);
     if (status == NRG_OK && job.begin < job.end)
-        NRG_ACTIVE_KERNEL(softmax, dtype)(&job);
+        NRG_ACTIVE_KERNEL(softmax, args->dtype)(&job);
     return status;
 }
 
-nrg_status nrg_softmax_forward_check(const nrg_softmax_args *args)
-{
-    nrg_checked c;
-    return nrg_asked(nrg_check(&c, &nrg_call_softmax_forward, (const void *const[]){args}, 0, 1));
-}
+nrg_status nrg_softmax_forward_check(const nrg_softmax_args *args) { return NRG_ASK(softmax_forward, args); }
 
 nrg_status nrg_softmax_part(const nrg_softmax_args *args, const nrg_softmax_state *state, int ith, int nth)
 {
     nrg_softmax_job job;
-    nrg_dtype dtype;
-    const nrg_status status = check_job(&job, &dtype, &nrg_call_softmax_part, args, state, ith, nth);
+    const nrg_status status = make_part(&job, args, state, ith, nth);
     if (status == NRG_OK && job.begin < job.end)
-        NRG_ACTIVE_KERNEL(softmax, dtype)(&job);
+        NRG_ACTIVE_KERNEL(softmax, args->dtype)(&job);
     return status;
 }
 
 nrg_status nrg_softmax_part_check(const nrg_softmax_args *args, const nrg_softmax_state *state)
 {
-    nrg_checked c;
-    return nrg_asked(nrg_check(&c, &nrg_call_softmax_part, (const void *const[]){args, state}, 0, 1));
+    return NRG_ASK(softmax_part, args, state);
 }
 
 #ifndef NRG_NO_BACKWARD
@@ -162,43 +147,24 @@ static void fill_backward(nrg_softmax_backward_job *job, const nrg_softmax_backw
     };
 }
 
-static __attribute__((noinline)) nrg_status check_backward(nrg_softmax_backward_job *job, nrg_dtype *dtype,
-                                                           const nrg_softmax_backward_args *args, int ith, int nth)
+static __attribute__((noinline)) nrg_status make_backward_job(nrg_softmax_backward_job *job, const nrg_softmax_backward_args *a,
+                                                              int ith, int nth)
 {
-    nrg_checked c;
-    const nrg_status status = nrg_check(&c, &nrg_call_softmax_backward, (const void *const[]){args}, ith, nth);
-    if (status != NRG_OK)
-        return status;
-    const nrg_softmax_backward_args *a = c.part[NRG_SOFTMAX_ARGS];
-    *dtype = a->dtype;
-    fill_backward(job, a, &c.laid, ith, nth);
-    return NRG_OK;
-}
-
-static __attribute__((noinline)) nrg_status make_backward_job(nrg_softmax_backward_job *job, nrg_dtype *dtype,
-                                                              const nrg_softmax_backward_args *a, int ith, int nth)
-{
-    nrg_laid laid;
-    if (!softmax_backward_precheck(a, ith, nth, &laid))
-        return check_backward(job, dtype, a, ith, nth);
-    *dtype = a->dtype;
-    fill_backward(job, a, &laid, ith, nth);
-    return NRG_OK;
+    nrg_laid l;
+    const nrg_status status = softmax_backward_precheck(a, ith, nth, &l) ? NRG_OK : NRG_LAY(&l, softmax_backward, a);
+    if (status == NRG_OK)
+        fill_backward(job, a, &l, ith, nth);
+    return status;
 }
 
 nrg_status nrg_softmax_backward(const nrg_softmax_backward_args *args, int ith, int nth)
 {
     nrg_softmax_backward_job job;
-    nrg_dtype dtype;
-    const nrg_status status = make_backward_job(&job, &dtype, args, ith, nth);
+    const nrg_status status = make_backward_job(&job, args, ith, nth);
     if (status == NRG_OK && job.begin < job.end)
-        NRG_ACTIVE_KERNEL(softmax_backward, dtype)(&job);
+        NRG_ACTIVE_KERNEL(softmax_backward, args->dtype)(&job);
     return status;
 }
 
-nrg_status nrg_softmax_backward_check(const nrg_softmax_backward_args *args)
-{
-    nrg_checked c;
-    return nrg_asked(nrg_check(&c, &nrg_call_softmax_backward, (const void *const[]){args}, 0, 1));
-}
+nrg_status nrg_softmax_backward_check(const nrg_softmax_backward_args *args) { return NRG_ASK(softmax_backward, args); }
 #endif
