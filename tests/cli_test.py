@@ -4109,6 +4109,12 @@ def a_report_nobody_receives_is_a_failure():
             assert run.status == 1 and "standard output" in run.err, str(run)
 
 
+@test
+def recorded_cases_are_as_they_were():
+    run = subprocess.run([sys.executable, os.path.join(ROOT, "tests", "cli_cases.py"), NRG], capture_output=True, text=True)
+    assert run.returncode == 0, run.stdout + run.stderr
+
+
 def outcome(number):
     """What went wrong in a test; runs in a process of its own."""
     global random
