@@ -121,7 +121,7 @@ static __attribute__((noinline)) nrg_status lay(nrg_laid *l, const nrg_norm_spec
 {
     if (!s || !a || a->rows2 != 1 || a->rows3 != 1 || nrg_norm_alike(s) != 1 || !norm_backward_precheck(s, a, ith, nth, l))
         return NRG_LAY(l, norm_backward, s, a);
-    l->is_matrix = 1; /* and none of groups that are rows */
+    l->is_matrix = 1;
     return NRG_OK;
 }
 
@@ -190,7 +190,7 @@ nrg_status nrg_norm_backward(const nrg_norm_spec *spec, const nrg_norm_backward_
     if (status != NRG_OK)
         return status;
     run(&job, spec->dtype);
-    if (nth == 1)
+    if (nth == 1 && has_blocks(args, job.row_end))
         nrg_norm_backward_finish(spec, args);
     return NRG_OK;
 }
@@ -219,9 +219,10 @@ nrg_status nrg_norm_backward_reduce(const nrg_norm_spec *spec, const nrg_norm_ba
     const nrg_status status = lay(&l, spec, args, ith, nth);
     if (status != NRG_OK)
         return status;
-    const size_t rows = rows_of(spec, args), dim = nrg_norm_w_dim(spec);
+    const size_t rows = rows_of(spec, args);
     if (!has_blocks(args, rows) || (rows && reduce_is_done(args->workspace))) /* phase 1 has done it */
         return NRG_OK;
+    const size_t dim = nrg_norm_w_dim(spec);
     reduce_columns(spec, args, nrg_norm_block_count(rows), nrg_share(dim, ith, nth), nrg_share(dim, ith + 1, nth));
     return NRG_OK;
 }

@@ -4,8 +4,36 @@
  * SPDX-License-Identifier: MIT */
 #include "../job/norm.h"
 #include "../operands/norm.h"
+#include "../operands/place.h"
+#include "../operands/qkv.h"
 #include "norm_formula.h"
-#include "qkv_plain.h"
+#include "qkv_slots.h"
+#include "rope_slice.h"
+
+enum { Q, K, V, TENSORS };
+
+/* What q, k and v have each of their own. Strides: of heads, then of tokens. */
+typedef struct qkv_tensor {
+    const char *x;
+    char *o;
+    size_t x_strides[2], o_strides[2];
+    size_t heads, dim;
+    nrg_dtype o_dtype; /* of q8_0: of the halves it is made of */
+    int is_quantized;
+} qkv_tensor;
+
+/* A call whose arguments are sound. */
+typedef struct qkv_call {
+    const nrg_rope_spec *spec;
+    const nrg_qkv_args *args;
+    rope_slice slice; /* of the share */
+    rope_table table; /* of the tokens that are next */
+    qkv_tensor tensor[TENSORS];
+    nrg_qkv_job job; /* of one after the other: what they have in common */
+    size_t heads;    /* of a token's q, k and v together */
+    nrg_rope_space space;
+    int is_turned, stream, far; /* is_turned: there is q or k */
+} qkv_call;
 
 static inline void set_norm(nrg_norm_job *job, const nrg_norm_spec *norm)
 {
@@ -22,110 +50,93 @@ static inline void set_norm(nrg_norm_job *job, const nrg_norm_spec *norm)
 }
 
 /* What a sound call has beside its tensors, from the arguments; norm: NULL where there is none. */
-static inline void complete(qkv_call *call, const nrg_norm_spec *norm, const nrg_qkv_args *a, int backward, int ith)
+static inline void complete(qkv_call *call, const nrg_norm_spec *norm, const nrg_rope_spec *rope, const nrg_qkv_args *a,
+                            int backward, int ith)
 {
     const size_t pairs = call->space.pairs;
     size_t bytes = 0;
+    call->spec = rope;
+    call->args = a;
     for (unsigned i = 0; i < TENSORS; i++) {
         const qkv_tensor *const t = &call->tensor[i];
         bytes += a->tokens * t->heads * t->dim * (nrg_dtype_size(a->dtype) + nrg_dtype_size(t->o_dtype));
     }
     call->is_turned = (call->tensor[Q].heads | call->tensor[K].heads) != 0;
-    call->tokens = a->tokens;
     const nrg_rope_slice slice = nrg_rope_slice_of(&call->space, a->workspace_size);
     call->slice = rope_slice_at(a->workspace, &slice, (size_t)ith);
-    call->block_rows = nrg_qkv_block_rows(a);
-    call->keep = a->keep != 0;
-    call->dtype = a->dtype;
     call->table.axes = call->space.axes;
-    call->positions = a->positions;
-    call->first_position = a->first_position;
-    call->w[Q] = a->q_w;
-    call->b[Q] = a->q_b;
-    call->w[K] = a->k_w;
-    call->b[K] = a->k_b;
     nrg_qkv_job *job = &call->job;
+    job->block = call->slice.block;
+    job->block_rows = nrg_qkv_block_rows(a);
     job->has_norm = norm != NULL;
     if (job->has_norm)
         set_norm(&job->turn.norm, norm);
-    call->slots = a->slots;
     call->stream = nrg_wants_stream_past_l3(a->store, bytes);
     job->turn.rope.positions = NULL;
     job->turn.rope.table_stride = 2 * pairs * sizeof(float);
     job->turn.rope.offset = a->rotate_from;
     job->turn.rope.pairs = pairs;
-    job->turn.rope.interleaved = call->spec->mode == NRG_ROPE_NORMAL;
+    job->turn.rope.interleaved = rope->mode == NRG_ROPE_NORMAL;
     job->turn.rope.backward = backward;
     call->far = nrg_is_far(bytes);
 }
 
-/* All calls that are not plain. In a frame of its own: what checking takes shall not lie below the kernels. */
+#define NRG_OF NRG_QKV
+#define NRG_NAME qkv
+#include "../operands/precheck.h"
+
+/* In a frame of its own: what checking takes shall not lie below the kernels. */
 static __attribute__((noinline)) nrg_status make_call(qkv_call *call, const nrg_norm_spec *norm, const nrg_rope_spec *rope,
-                                                      const nrg_qkv_args *args, int backward, int ith, int nth)
+                                                      const nrg_qkv_args *a, int backward, int ith, int nth)
 {
-    nrg_checked c;
+    nrg_laid l;
     const nrg_rope_shares shares = {nth > 0 ? nth : 1, backward};
-    nrg_status status =
-        nrg_check(&c, norm ? &nrg_call_qkv : &nrg_call_qkv_bare, (const void *const[]){rope, args, &shares, norm}, ith, nth);
+    /* without a norm the call is plain where it is with one that takes nothing */
+    const nrg_norm_spec none = nrg_norm_spec_rms(NRG_F32, a ? a->dim : 0, 0);
+    const int is_bare = !norm && a && !(a->q_w || a->k_w || a->q_b || a->k_b);
+    const int is_plain = qkv_precheck(rope, a, &shares, is_bare ? &none : norm, ith, nth, &l);
+    nrg_status status = is_plain ? NRG_OK
+                        : norm   ? NRG_LAY(&l, qkv, rope, a, &shares, norm)
+                                 : NRG_LAY(&l, qkv_bare, rope, a, &shares);
     if (status != NRG_OK)
         return status;
-    const nrg_qkv_args *a = c.part[NRG_QKV_ARGS];
-    const size_t *const n = c.sizes.n;
     call->heads = a->tokens ? a->q_heads + a->k_heads + a->v_heads : 0;
     if (!call->heads)
         return NRG_OK;
     if (a->slots && (status = qkv_check_slots(a->slots, a->tokens, a->slot_count)) != NRG_OK)
         return status;
-    call->own = *(const nrg_rope_spec *)c.part[NRG_QKV_ROPE];
-    call->spec = &call->own;
-    call->table.positions_stride = c.laid.stride[NRG_QKV_POSITIONS][0];
+    call->table.positions_stride = l.stride[NRG_QKV_POSITIONS][0];
     const size_t heads[TENSORS] = {a->q_heads, a->k_heads, a->v_heads};
     const void *const x[TENSORS] = {a->q, a->k, a->v};
     void *const o[TENSORS] = {a->q_o, a->k_o, a->v_o};
+    const nrg_dtype o_dtype[TENSORS] = {a->q_o_dtype, a->k_o_dtype, a->v_o_dtype};
+    const nrg_quant_format format[TENSORS] = {NRG_QUANT_NONE, a->k_o_format, a->v_o_format};
     for (unsigned i = 0; i < TENSORS; i++) {
         call->tensor[i] = (qkv_tensor){
             .x = x[i],
             .o = o[i],
-            .x_strides = {c.laid.stride[NRG_QKV_Q + i][0], c.laid.stride[NRG_QKV_Q + i][1]},
-            .o_strides = {c.laid.stride[NRG_QKV_Q_O + i][0], c.laid.stride[NRG_QKV_Q_O + i][1]},
+            .x_strides = {l.stride[NRG_QKV_Q + i][0], l.stride[NRG_QKV_Q + i][1]},
+            .o_strides = {l.stride[NRG_QKV_Q_O + i][0], l.stride[NRG_QKV_Q_O + i][1]},
             .heads = heads[i],
             .dim = i == V ? a->v_dim : a->dim,
-            .o_dtype = c.sizes.type[NRG_QKV_TYPE_Q_O + i],
-            .is_quantized = i != Q && (i == K ? a->k_o_format : a->v_o_format) != NRG_QUANT_NONE,
+            .o_dtype = nrg_qkv_cache_dtype(format[i], o_dtype[i], a->dtype),
+            .is_quantized = format[i] != NRG_QUANT_NONE,
         };
     }
     call->space = (nrg_rope_space){
         .slices = (size_t)nth,
         .tokens = a->tokens,
         .block = nrg_qkv_block_rows(a) * a->dim * sizeof(float),
-        .pairs = n[NRG_QKV_N_FACTORS],
-        .axes = n[NRG_QKV_N_AXES],
+        .pairs = nrg_rope_pairs_of(rope),
+        .axes = nrg_rope_axes(rope),
     };
-    complete(call, norm ? c.part[NRG_QKV_NORM] : NULL, a, backward, ith);
+    complete(call, norm, rope, a, backward, ith);
     return NRG_OK;
-}
-
-/* Whether a forward call is plain; it is then complete. In a frame of its own as well. */
-static __attribute__((noinline)) int plain_call(qkv_call *call, const nrg_norm_spec *norm, const nrg_rope_spec *rope,
-                                                const nrg_qkv_args *a, int ith, int nth)
-{
-    if (!rope || !a || (ith < 0) | (ith >= nth) | (rope->size != sizeof *rope) | (a->size != sizeof *a))
-        return 0;
-    if (norm && norm->size != sizeof *norm)
-        return 0;
-    if (!qkv_is_plain(call, norm, rope, a, nth) || (a->slots && qkv_check_slots(a->slots, a->tokens, a->slot_count) != NRG_OK))
-        return 0;
-    call->heads = a->q_heads + a->k_heads + a->v_heads;
-    call->spec = rope;
-    call->table.positions_stride = a->tokens * sizeof(int32_t);
-    complete(call, norm, a, 0, ith);
-    return 1;
 }
 
 /* Rows first to end of a tensor of tokens that the table has, of which `token` is the first. slots: of these tokens; NULL: they
  * follow each other from `row` on. Everything that a kernel may have changed is set. */
-static inline void run_rows(qkv_call *call, const rope_slice *slice, int which, size_t token, const int64_t *slots, size_t row,
-                            size_t first, size_t end)
+static inline void run_rows(qkv_call *call, int which, size_t token, const int64_t *slots, size_t row, size_t first, size_t end)
 {
     const qkv_tensor *const t = &call->tensor[which];
     nrg_qkv_job *const job = &call->job;
@@ -135,14 +146,14 @@ static inline void run_rows(qkv_call *call, const rope_slice *slice, int which, 
     job->is_quantized = t->is_quantized;
     job->o_dtype = t->o_dtype;
     if (which != V) {
-        job->turn.norm.w = (const char *)call->w[which];
-        job->turn.norm.b = (const char *)call->b[which];
+        job->turn.norm.w = (const char *)(which == Q ? call->args->q_w : call->args->k_w);
+        job->turn.norm.b = (const char *)(which == Q ? call->args->q_b : call->args->k_b);
     }
     rope->begin = first;
     rope->end = end;
     rope->x = t->x + token * t->x_strides[1];
     rope->o = slots ? t->o : t->o + row * t->o_strides[1];
-    rope->table = (const char *)slice->table;
+    rope->table = (const char *)call->slice.table;
     rope->x_head_stride = t->x_strides[0];
     rope->x_token_stride = t->x_strides[1];
     rope->o_head_stride = t->o_strides[0];
@@ -151,22 +162,21 @@ static inline void run_rows(qkv_call *call, const rope_slice *slice, int which, 
     rope->dim = t->dim;
     rope->stream = which == Q && call->stream;
     rope->far = call->far;
-    NRG_ACTIVE_KERNEL(qkv, call->dtype)(job);
+    NRG_ACTIVE_KERNEL(qkv, call->args->dtype)(job);
 }
 
 /* Units begin to end, whose tokens the slice has room for. */
-static void run_units(qkv_call *call, const rope_slice *slice, size_t begin, size_t end)
+static void run_units(qkv_call *call, size_t begin, size_t end)
 {
     const size_t token = begin / call->heads, tokens = (end - 1) / call->heads + 1 - token;
     if (call->is_turned)
-        rope_make_rows(slice, call->spec, &call->table, call->positions, call->first_position, token, tokens, call->keep);
-    const int64_t *const slots = call->slots ? call->slots + token : NULL;
+        rope_make_rows(&call->slice, call->spec, &call->table, call->args->positions, call->args->first_position, token, tokens,
+                       call->args->keep != 0);
+    const int64_t *const slots = call->args->slots ? call->args->slots + token : NULL;
     const int in_turn = !slots || qkv_slots_are_in_turn(slots, tokens);
     size_t before = 0;
     begin -= token * call->heads;
     end -= token * call->heads;
-    call->job.block = slice->block;
-    call->job.block_rows = call->block_rows;
     for (int i = 0; i < TENSORS; i++) {
         const size_t heads = call->tensor[i].heads;
         if (!heads)
@@ -179,20 +189,19 @@ static void run_units(qkv_call *call, const rope_slice *slice, size_t begin, siz
         for (size_t past; first < last; first = past) {
             past = own ? qkv_rows_with_slots(own, heads, &first, last) : last;
             if (first < past)
-                run_rows(call, slice, i, token, own, row, first, past);
+                run_rows(call, i, token, own, row, first, past);
         }
     }
 }
 
 static nrg_status run(qkv_call *call, int ith, int nth)
 {
-    const rope_slice *const slice = &call->slice;
-    if (call->is_turned && !rope_make_frequencies(slice, call->spec, call->space.pairs, call->keep, nth))
+    if (call->is_turned && !rope_make_frequencies(&call->slice, call->spec, call->space.pairs, call->args->keep != 0, nth))
         return NRG_ERR_CONSTANT;
-    const size_t units = call->tokens * call->heads, end = nrg_share(units, ith + 1, nth);
+    const size_t units = call->args->tokens * call->heads, end = nrg_share(units, ith + 1, nth);
     for (size_t unit = nrg_share(units, ith, nth); unit < end;) {
-        const size_t most = (unit / call->heads + slice->rows) * call->heads, past = most < end ? most : end;
-        run_units(call, slice, unit, past);
+        const size_t most = (unit / call->heads + call->slice.rows) * call->heads, past = most < end ? most : end;
+        run_units(call, unit, past);
         unit = past;
     }
     return NRG_OK;
@@ -201,21 +210,21 @@ static nrg_status run(qkv_call *call, int ith, int nth)
 nrg_status nrg_qkv_forward(const nrg_norm_spec *norm, const nrg_rope_spec *rope, const nrg_qkv_args *args, int ith, int nth)
 {
     qkv_call call;
-    if (!plain_call(&call, norm, rope, args, ith, nth)) {
-        const nrg_status status = make_call(&call, norm, rope, args, 0, ith, nth);
-        if (status != NRG_OK || !call.heads)
-            return status;
-    }
-    return run(&call, ith, nth);
+    const nrg_status status = make_call(&call, norm, rope, args, 0, ith, nth);
+    return status != NRG_OK || !call.heads ? status : run(&call, ith, nth);
 }
 
-static nrg_status check(const nrg_norm_spec *norm, const nrg_rope_spec *rope, const nrg_qkv_args *args, int backward, int nth)
+static nrg_status check(const nrg_norm_spec *norm, const nrg_rope_spec *rope, const nrg_qkv_args *a, int backward, int nth)
 {
-    qkv_call call;
-    const nrg_status status = make_call(&call, norm, rope, args, backward, 0, nth);
-    if (status != NRG_OK || !call.heads || !call.is_turned)
+    nrg_laid l;
+    const nrg_rope_shares shares = {nth > 0 ? nth : 1, backward};
+    const nrg_call *const call = norm ? &nrg_call_qkv : &nrg_call_qkv_bare;
+    nrg_status status = nrg_lay(&l, call, (const void *const[]){rope, a, &shares, norm}, 0, nth);
+    if (status == NRG_OK && nrg_qkv_is_used(a) && a->slots)
+        status = qkv_check_slots(a->slots, a->tokens, a->slot_count);
+    if (status != NRG_OK || !a->tokens || !(a->q_heads | a->k_heads))
         return status;
-    return nrg_rope_turns_exist(call.spec, call.space.pairs) ? NRG_OK : NRG_ERR_CONSTANT;
+    return nrg_rope_turns_exist(rope, nrg_rope_pairs_of(rope)) ? NRG_OK : NRG_ERR_CONSTANT;
 }
 
 nrg_status nrg_qkv_forward_check(const nrg_norm_spec *norm, const nrg_rope_spec *rope, const nrg_qkv_args *args, int nth)

@@ -12,26 +12,21 @@ typedef struct batches {
 
 /* A call whose arguments are sound. */
 typedef struct positions_call {
-    nrg_rope_spec spec;
-    size_t pairs;
+    const nrg_rope_spec *spec;
+    const nrg_rope_positions_args *args;
+    size_t heads; /* of a token's q and k in all batches */
     rope_slice slice;
     rope_table table;
-    batches of[2];               /* q and k */
-    size_t tokens, batch, heads; /* heads: of a token's q and k in all batches */
-    const int32_t *positions;
-    int32_t first_position;
-    int keep;
-    nrg_dtype dtype;
+    batches of[2]; /* q and k */
 } positions_call;
 
-static void set_tensor(batches *b, const nrg_checked *c, int is_k, int backward)
+static void set_tensor(batches *b, const positions_call *call, const nrg_laid *l, int is_k, int backward)
 {
-    const nrg_rope_positions_args *a = c->part[NRG_ROPE_ARGS];
-    const nrg_rope_spec *s = c->part[NRG_ROPE_SPEC];
+    const nrg_rope_positions_args *a = call->args;
     const void *const x = is_k ? a->k : a->q;
     void *const o = is_k ? a->k_o : a->q_o;
-    const size_t pairs = c->sizes.n[NRG_ROPE_POSITIONS_N_FACTORS], *const x_stride = c->laid.stride[NRG_ROPE_POSITIONS_Q + is_k],
-                 *const o_stride = o ? c->laid.stride[NRG_ROPE_POSITIONS_Q_O + is_k] : x_stride;
+    const size_t pairs = nrg_rope_pairs_of(call->spec), *const x_stride = l->stride[NRG_ROPE_POSITIONS_Q + is_k],
+                 *const o_stride = o ? l->stride[NRG_ROPE_POSITIONS_Q_O + is_k] : x_stride;
     b->job = (nrg_rope_job){
         .x = x,
         .o = rope_output(x, o),
@@ -39,15 +34,16 @@ static void set_tensor(batches *b, const nrg_checked *c, int is_k, int backward)
         .x_token_stride = x_stride[1],
         .o_head_stride = o_stride[0],
         .o_token_stride = o_stride[1],
+        .table = (const char *)call->slice.table,
         .table_stride = 2 * pairs * sizeof(float),
         .heads = is_k ? a->k_heads : a->q_heads,
         .dim = a->dim,
         .offset = a->rotate_from,
         .pairs = pairs,
-        .interleaved = s->mode == NRG_ROPE_NORMAL,
+        .interleaved = call->spec->mode == NRG_ROPE_NORMAL,
         .backward = backward,
-        .stream = nrg_wants_stream_past_l3(a->store, c->laid.bytes),
-        .far = nrg_is_far(c->laid.bytes),
+        .stream = nrg_wants_stream_past_l3(a->store, l->bytes),
+        .far = nrg_is_far(l->bytes),
     };
     b->x_stride = x_stride[2];
     b->o_stride = o_stride[2];
@@ -55,37 +51,26 @@ static void set_tensor(batches *b, const nrg_checked *c, int is_k, int backward)
 
 /* In a separate frame: what checking takes shall not lie below the kernels. heads is 0 if there is nothing to do. */
 static __attribute__((noinline)) nrg_status make_call(positions_call *call, const nrg_rope_spec *spec,
-                                                      const nrg_rope_positions_args *args, int backward, int ith, int nth)
+                                                      const nrg_rope_positions_args *a, int backward, int ith, int nth)
 {
-    nrg_checked c;
+    nrg_laid l;
     const nrg_rope_shares shares = {nth > 0 ? nth : 1, backward};
-    const nrg_status status = nrg_check(&c, &nrg_call_rope_positions, (const void *const[]){spec, args, &shares}, ith, nth);
+    const nrg_status status = NRG_LAY(&l, rope_positions, spec, a, &shares);
     if (status != NRG_OK)
         return status;
-    const nrg_rope_positions_args *a = c.part[NRG_ROPE_ARGS];
+    call->spec = spec;
+    call->args = a;
     call->heads = a->tokens ? a->batch * (a->q_heads + a->k_heads) : 0;
     if (!call->heads)
         return NRG_OK;
     const nrg_rope_space space = {
-        .slices = (size_t)nth,
-        .tokens = a->tokens,
-        .pairs = c.sizes.n[NRG_ROPE_POSITIONS_N_FACTORS],
-        .axes = c.sizes.n[NRG_ROPE_POSITIONS_N_AXES],
-    };
+        .slices = (size_t)nth, .tokens = a->tokens, .pairs = nrg_rope_pairs_of(spec), .axes = nrg_rope_axes(spec)};
     const nrg_rope_slice slice = nrg_rope_slice_of(&space, a->workspace_size);
-    call->spec = *(const nrg_rope_spec *)c.part[NRG_ROPE_SPEC];
-    call->pairs = space.pairs;
     call->slice = rope_slice_at(a->workspace, &slice, (size_t)ith);
     call->table.axes = space.axes;
-    call->table.positions_stride = c.laid.stride[NRG_ROPE_POSITIONS_POSITIONS][0];
-    call->tokens = a->tokens;
-    call->batch = a->batch;
-    call->positions = a->positions;
-    call->first_position = a->first_position;
-    call->keep = a->keep != 0;
-    call->dtype = a->dtype;
+    call->table.positions_stride = l.stride[NRG_ROPE_POSITIONS_POSITIONS][0];
     for (int k = 0; k < 2; k++)
-        set_tensor(&call->of[k], &c, k, backward);
+        set_tensor(&call->of[k], call, &l, k, backward);
     return NRG_OK;
 }
 
@@ -93,12 +78,12 @@ static __attribute__((noinline)) nrg_status make_call(positions_call *call, cons
 static void run_units(positions_call *call, size_t begin, size_t end)
 {
     const size_t token = begin / call->heads;
-    rope_make_rows(&call->slice, &call->spec, &call->table, call->positions, call->first_position, token,
-                   (end - 1) / call->heads + 1 - token, call->keep);
+    rope_make_rows(&call->slice, call->spec, &call->table, call->args->positions, call->args->first_position, token,
+                   (end - 1) / call->heads + 1 - token, call->args->keep != 0);
     begin -= token * call->heads;
     end -= token * call->heads;
     size_t before = 0;
-    for (size_t batch = 0; batch < call->batch; batch++)
+    for (size_t batch = 0; batch < call->args->batch; batch++)
         for (int k = 0; k < 2; k++) {
             const batches *const b = &call->of[k];
             nrg_rope_job job = b->job;
@@ -109,8 +94,7 @@ static void run_units(positions_call *call, size_t begin, size_t end)
                 continue;
             job.x += batch * b->x_stride + token * job.x_token_stride;
             job.o += batch * b->o_stride + token * job.o_token_stride;
-            job.table = (const char *)call->slice.table;
-            NRG_ACTIVE_KERNEL(rope, call->dtype)(&job);
+            NRG_ACTIVE_KERNEL(rope, call->args->dtype)(&job);
         }
 }
 
@@ -120,9 +104,9 @@ static nrg_status rotate(const nrg_rope_spec *spec, const nrg_rope_positions_arg
     const nrg_status status = make_call(&call, spec, args, backward, ith, nth);
     if (status != NRG_OK || !call.heads)
         return status;
-    if (!rope_make_frequencies(&call.slice, &call.spec, call.pairs, call.keep, nth))
+    if (!rope_make_frequencies(&call.slice, spec, nrg_rope_pairs_of(spec), args->keep != 0, nth))
         return NRG_ERR_CONSTANT;
-    const size_t units = call.tokens * call.heads, end = nrg_share(units, ith + 1, nth);
+    const size_t units = args->tokens * call.heads, end = nrg_share(units, ith + 1, nth);
     for (size_t unit = nrg_share(units, ith, nth); unit < end;) {
         const size_t most = (unit / call.heads + call.slice.rows) * call.heads, past = most < end ? most : end;
         run_units(&call, unit, past);
@@ -135,7 +119,7 @@ static nrg_status check(const nrg_rope_spec *spec, const nrg_rope_positions_args
 {
     positions_call call;
     const nrg_status status = make_call(&call, spec, args, backward, 0, nth);
-    return status != NRG_OK || !call.heads || nrg_rope_turns_exist(&call.spec, call.pairs) ? status : NRG_ERR_CONSTANT;
+    return status != NRG_OK || !call.heads || nrg_rope_turns_exist(spec, nrg_rope_pairs_of(spec)) ? status : NRG_ERR_CONSTANT;
 }
 
 nrg_status nrg_rope_positions_forward(const nrg_rope_spec *spec, const nrg_rope_positions_args *args, int ith, int nth)

@@ -140,8 +140,9 @@ enum { NRG_REPEAT_ALL = NRG_REPEAT_ROWS | NRG_REPEAT_ROWS2 | NRG_REPEAT_ROWS3 };
 #define NRG_LEVELS_REPEATED_HEADS(p, field, BATCH, HEADS, ROWS)                                                                  \
     NRG_LEVELS_HEADS(p, field, BATCH, HEADS, ROWS), .repeat = NRG_VALUE_OF(p, field##_repeat)
 #define NRG_LEVELS_TOKENS(p, field, BATCH, HEADS, ROWS)                                                                          \
-    .levels = 3, .level = {NRG_LEVEL(p, field##_strides.head, HEADS), NRG_LEVEL(p, field##_strides.row, ROWS),                   \
-                           NRG_LEVEL(p, field##_strides.batch, BATCH)}
+    .levels = 3, .nests = 1,                                                                                                     \
+    .level = {NRG_LEVEL(p, field##_strides.head, HEADS), NRG_LEVEL(p, field##_strides.row, ROWS),                                \
+              NRG_LEVEL(p, field##_strides.batch, BATCH)}
 #define NRG_LEVELS_DENSE(N, N2, N3) .levels = 3, .level = {{0, NRG_COUNT_OF(N)}, {0, NRG_COUNT_OF(N2)}, {0, NRG_COUNT_OF(N3)}}
 #define NRG_LEVELS_ROOM(p, field) .room = NRG_VALUE_OF(p, field)
 

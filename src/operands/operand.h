@@ -44,7 +44,7 @@ typedef struct nrg_operand {
     uint16_t at;                 /* where in the part the pointer is */
     uint16_t room;               /* a workspace: where its size in bytes is */
     uint16_t repeat;             /* where the levels that repeat are said, bit by bit (nrg_repeat); 0: none does */
-    unsigned char levels;
+    unsigned char levels, nests; /* nests: a precheck takes strides of several levels, each around what is inside of it */
     struct {
         uint16_t stride; /* where in the part; 0: none, the level is dense */
         uint16_t count;  /* the number of steps; NRG_ONE: no level, and none after it */

@@ -22,6 +22,7 @@
 /* The levels of an operand, from the innermost outwards; constants but for counts, strides and repeats. */
 typedef struct nrg_steps {
     unsigned levels;
+    int nests;
     uint32_t repeat;
     struct {
         size_t given, count;
@@ -44,6 +45,17 @@ typedef struct nrg_precheck {
     nrg_placed at[NRG_OPERANDS];
 } nrg_precheck;
 
+/* A level around what is inside of it. With one step it takes no stride that is given. */
+NRG_INLINE int nrg_place_level(size_t *stride, size_t *span, size_t *inside, size_t *unit, size_t given, size_t count)
+{
+    *stride = given && count != 1 ? given : *inside;
+    const int fits = (*stride >= *inside) & (*stride < NRG_PLACE_STRIDE);
+    *unit |= *stride;
+    *span += (count - 1) * *stride;
+    *inside = *stride * count;
+    return fits;
+}
+
 /* Places operand `index`, whose strides are then in *l; 0: nrg_check has to be asked. All but pointers, numbers and strides are
  * constants, so that little is left of this. */
 NRG_INLINE int nrg_place(nrg_precheck *c, nrg_laid *l, unsigned index, const void *pointer, nrg_role role, size_t element,
@@ -58,6 +70,7 @@ NRG_INLINE int nrg_place(nrg_precheck *c, nrg_laid *l, unsigned index, const voi
     const uintptr_t first = (uintptr_t)pointer;
     const size_t row = dim * element;
     size_t span = row, rows = 1, unit = first;
+    int has_gaps = 0; /* then outer strides may differ where both ends are the same */
     if (there == NRG_NOT || there == NRG_SKIP || (c->ignored & bit) || first > UINTPTR_MAX / 2 || dim - 1 >= NRG_PLACE_MOST)
         return 0;
     stride[0] = stride[1] = stride[2] = 0;
@@ -67,18 +80,17 @@ NRG_INLINE int nrg_place(nrg_precheck *c, nrg_laid *l, unsigned index, const voi
             return 0;
         rows = v.level[0].count;
         if (v.levels > 1 && !is_matrix) {
-            if ((v.level[0].given | v.level[1].given | v.level[2].given | v.repeat) || v.level[1].count - 1 >= NRG_PLACE_MOST)
+            if (v.repeat || (!v.nests && (v.level[0].given | v.level[1].given | v.level[2].given)) ||
+                v.level[1].count - 1 >= NRG_PLACE_MOST || (v.levels > 2 && v.level[2].count - 1 >= NRG_PLACE_MOST))
                 return 0;
-            rows *= v.level[1].count;
-            if (rows >= NRG_PLACE_MOST || (v.levels > 2 && v.level[2].count - 1 >= NRG_PLACE_MOST))
+            size_t inside = row;
+            if (!nrg_place_level(&stride[0], &span, &inside, &unit, v.nests ? v.level[0].given : 0, v.level[0].count) ||
+                !nrg_place_level(&stride[1], &span, &inside, &unit, v.nests ? v.level[1].given : 0, v.level[1].count) ||
+                (v.levels > 2 &&
+                 !nrg_place_level(&stride[2], &span, &inside, &unit, v.nests ? v.level[2].given : 0, v.level[2].count)))
                 return 0;
-            rows *= v.levels > 2 ? v.level[2].count : 1;
-            if (rows >= NRG_PLACE_MOST)
-                return 0;
-            stride[0] = row;
-            stride[1] = row * v.level[0].count;
-            stride[2] = v.levels > 2 ? stride[1] * v.level[1].count : 0;
-            span = rows * row;
+            rows *= v.level[1].count * (v.levels > 2 ? v.level[2].count : 1);
+            has_gaps = v.nests && (v.level[1].given | v.level[2].given);
         } else {
             const size_t taken = v.level[0].given && rows != 1 ? v.level[0].given : row;
             if (taken < row || taken >= NRG_PLACE_STRIDE || (v.repeat & NRG_REPEAT_ROWS))
@@ -100,7 +112,7 @@ NRG_INLINE int nrg_place(nrg_precheck *c, nrg_laid *l, unsigned index, const voi
         if ((end <= other->first) | (other->end <= first) || !(is_out || c->outputs >> i & 1))
             continue;
         if (!is_out || !(over >> other->index & 1) || (c->apart & bit) ||
-            ((first ^ other->first) | (end ^ other->end) | (stride[0] ^ other->stride)))
+            ((first ^ other->first) | (end ^ other->end) | (stride[0] ^ other->stride)) || has_gaps)
             return 0;
     }
     c->outputs |= (uint32_t)is_out << c->count;
