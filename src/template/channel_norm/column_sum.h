@@ -35,30 +35,29 @@ static void clear_sink(const sums_sink *sink, size_t sets)
             nrg_sums_clear(sink->records + i * NRG_CHANNEL_NORM_SUMS_WORDS);
 }
 
-static __attribute__((noinline)) void sink_around(const sums_sink *sink, size_t i, double count, double a,
-                                                  const channel_around *around)
+static inline int64_t *sink_record(const sums_sink *sink, size_t i)
 {
-    channel_total total = {0};
+    return sink->records ? sink->records + i * NRG_CHANNEL_NORM_SUMS_WORDS : NULL;
+}
+
+static inline channel_total sink_total(const sums_sink *sink, size_t i)
+{
+    return sink->records ? (channel_total){0} : total_of(sink->totals, i);
+}
+
+static inline void put_sink(const sums_sink *sink, size_t i, const channel_total *total)
+{
     if (!sink->records)
-        total = total_of(sink->totals, i);
-    add_segment_around(&total, sink->records ? sink->records + i * NRG_CHANNEL_NORM_SUMS_WORDS : NULL, count, a, around->u,
-                       around->v);
-    if (!sink->records)
-        put_total(sink->totals, i, &total);
+        put_total(sink->totals, i, total);
 }
 
 /* A segment that is a run: of one set, or a part of a row. */
 static __attribute__((noinline)) void sink_run(const sums_sink *sink, size_t i, const channel_pass *w, const channel_runs *runs,
                                                double t, double q)
 {
-    const double count = (double)runs->count;
-    if (!w->job->centred || !segment_needs_centring(count, t, q)) {
-        add_segment_of(sink->totals, sink->records, i, count, t, q);
-        return;
-    }
-    const double a = (double)(float)(t / count);
-    const channel_around around = around_runs(runs, a, w->D);
-    sink_around(sink, i, count, a, &around);
+    channel_total total = sink_total(sink, i);
+    add_run(w, &total, sink_record(sink, i), runs, t, q);
+    put_sink(sink, i, &total);
 }
 
 /* Segments around the means of their sets; NaN: not asked for. */
@@ -68,34 +67,42 @@ static __attribute__((noinline)) void sink_columns_around(const sums_sink *sink,
     const double count = (double)(c->rows * each);
     channel_around sums = {0, 0, 1};
     for (size_t first = 0, set = 0, in_set = 0, width; first < c->width; first += width) {
-        double a[AROUND_COLUMNS] = {0}, u[AROUND_COLUMNS], v[AROUND_COLUMNS];
+        double u[AROUND_COLUMNS], v[AROUND_COLUMNS];
+        float a[AROUND_COLUMNS] = {0};
         int asked = 0;
         width = c->width - first < AROUND_COLUMNS ? c->width - first : AROUND_COLUMNS;
         for (size_t k = 0, s = set, i = in_set; k < width; k++) {
             if (means[s] == means[s]) {
-                a[k] = means[s];
+                a[k] = (float)means[s];
                 asked = 1;
             }
             s += i + 1 == each;
             i = i + 1 == each ? 0 : i + 1;
         }
-        if (asked)
-            around_columns(c->x + first * w->size, c->stride, c->rows, width, a, u, v, w->D);
+        if (asked) {
+            const channel_columns some = {
+                .x = c->x + first * w->size, .centre = a, .stride = c->stride, .rows = c->rows, .width = width};
+            around_columns(&some, u, v, w->D);
+        }
         for (size_t k = 0; k < width; k++) {
             const int wanted = means[set] == means[set];
+            const double centre = (double)a[k];
             if (wanted) {
                 sums.u += u[k];
                 sums.v += v[k];
-                sums.exact &= part_is_near(a[k], v[k]);
+                sums.exact &= part_is_near(centre, v[k]);
             }
             if (++in_set < each)
                 continue;
-            if (wanted && !around_is_exact(&sums, a[k])) {
+            if (wanted && !around_is_exact(&sums, centre)) {
                 const channel_runs runs = {c->x + set * each * w->size, each, c->stride, c->rows * each};
-                sums = around_in_order(&runs, a[k], w->D);
+                sums = around_in_order(&runs, centre, w->D);
             }
-            if (wanted)
-                sink_around(sink, set, count, a[k], &sums);
+            if (wanted) {
+                channel_total total = sink_total(sink, set);
+                add_segment_around(&total, sink_record(sink, set), count, centre, sums.u, sums.v);
+                put_sink(sink, set, &total);
+            }
             sums = (channel_around){0, 0, 1};
             in_set = 0;
             set++;
@@ -266,11 +273,10 @@ static __attribute__((noinline)) void sum_group_row(const channel_pass *w, const
     for (size_t i = 0; i < groups; i++) {
         plane_sum sum;
         start_sum(w, &sum, x + i * n * w->size, n, 0, 1);
-        sum.record = sink->records ? sink->records + i * NRG_CHANNEL_NORM_SUMS_WORDS : NULL;
+        sum.record = sink_record(sink, i);
         while (sum_some(w, &sum))
             ;
-        if (!sink->records)
-            put_total(sink->totals, i, &sum.total);
+        put_sink(sink, i, &sum.total);
     }
 }
 

@@ -1,5 +1,5 @@
-/* Elements in double, where f32 is not accurate enough: a strip of columns at a time. A plane is a strip whose columns have the
- * same factors. Rare, so the dtype is looked up at run time.
+/* Elements in double, where f32 is not accurate enough: a strip of columns at a time, or a plane. Rare, so the dtype is looked up
+ * at run time.
  *
  * SPDX-License-Identifier: MIT */
 #ifndef NRG_TEMPLATE_CHANNEL_FALLBACK_H
@@ -45,27 +45,28 @@ NRG_INLINE vf normalized_in_double(vf x, const strip_factors *f, size_t k)
         vd_fma(vd_sub(vd_sub(vd_high(x), vd_ld(f->mean + h)), vd_ld(f->mean_low + h)), vd_ld(f->a + h), vd_ld(f->b + h)));
 }
 
-/* A strip, of which some columns are plain or none is. */
+/* A strip, of which some columns are plain or none is; or a row of a plane, all of whose columns are alike. */
 static __attribute__((noinline)) void apply_strip(const channel_run *at, const strip_factors *f, nrg_dtype D)
 {
     const size_t size = bytes_of(1, D, 0), o_size = at->finish == CHANNEL_TO_STAGE ? sizeof(float) : size;
-    const channel_run run = *at;
-    const apply_policy columns = {D, run.fast, 0};
-    if (f->plain_columns == run.width) {
-        apply_run(&run, D);
+    const apply_policy columns = {D, at->fast, 0};
+    if (f->plain_columns == (at->planes ? STRIP_COLUMNS : at->width)) {
+        apply_run(at, D);
         return;
     }
+    channel_run run = *at;
+    run.stream = 0;
     for (size_t row = 0; row < run.rows; row++) {
         const char *x = run.x + row * run.x_stride, *y = run.y ? run.y + row * run.y_stride : NULL;
         char *o = run.o + row * run.o_stride;
         __builtin_prefetch((const void *)((uintptr_t)x + STRIP_PREFETCH * run.x_stride));
         __builtin_prefetch((const void *)((uintptr_t)o + STRIP_PREFETCH * run.o_stride), 1);
         for (size_t k = 0; k < run.width; k += VN) {
-            const size_t n = lanes_at(k, run.width);
+            const size_t n = lanes_at(k, run.width), column = k % STRIP_COLUMNS;
             vf v = load_part(x, k, n, D);
-            const vf in_double = normalized_in_double(v, f, k);
+            const vf in_double = normalized_in_double(v, f, column);
             if (f->plain_columns) {
-                const vf plain = v_ld_f32(f->plain + k);
+                const vf plain = v_ld_f32(f->plain + column);
                 const channel_row none = {.x = x}; /* of columns */
                 normalize_step(&v, 1, &run, &none, k, n, columns);
                 v = v_select(v_lt(v_zero(), plain), v, in_double);
@@ -76,41 +77,19 @@ static __attribute__((noinline)) void apply_strip(const channel_run *at, const s
     }
 }
 
-/* A row of elements of one channel, as rows of a strip. */
-static __attribute__((noinline)) void apply_plane_fallback(const channel_run *plane, const channel_block *channel, nrg_dtype D)
-{
-    const size_t size = bytes_of(1, D, 0), o_size = plane->finish == CHANNEL_TO_STAGE ? sizeof(float) : size;
-    strip_factors f;
-    channel_run strip = *plane;
-    fill_strip(&f, channel, 0, STRIP_COLUMNS, STRIP_COLUMNS, D);
-    if (f.plain_columns) {
-        apply_run(plane, D);
-        return;
-    }
-    strip.stream = strip.planes = 0;
-    strip.rows = plane->width / STRIP_COLUMNS;
-    strip.width = STRIP_COLUMNS;
-    strip.x_stride = strip.y_stride = STRIP_COLUMNS * size;
-    strip.o_stride = STRIP_COLUMNS * o_size;
-    apply_strip(&strip, &f, D);
-    /* what is left, in the same struct: another one would be more stack below the deepest calls */
-    strip.x += strip.rows * strip.x_stride;
-    strip.y = strip.y ? strip.y + strip.rows * strip.y_stride : NULL;
-    strip.o += strip.rows * strip.o_stride;
-    strip.rows = 1;
-    strip.width = plane->width % STRIP_COLUMNS;
-    if (strip.width)
-        apply_strip(&strip, &f, D);
-}
-
-static __attribute__((noinline)) void apply_columns_fallback(const channel_run *all, const channel_block *block, nrg_dtype D)
+void apply_run_fallback(const channel_run *all, const channel_block *block, nrg_dtype D)
 {
     const size_t size = bytes_of(1, D, 0), o_size = all->finish == CHANNEL_TO_STAGE ? sizeof(float) : size;
+    strip_factors f;
+    for (size_t row = 0; row < all->rows && all->planes; row++) {
+        const channel_run plane = some_rows(all, row, 1);
+        fill_strip(&f, block, row * STRIP_COLUMNS, STRIP_COLUMNS, STRIP_COLUMNS, D);
+        apply_strip(&plane, &f, D);
+    }
     channel_run run = *all;
     run.stream = 0;
     run.turns = 1;
-    for (size_t k = 0; k < all->width; k += STRIP_COLUMNS) {
-        strip_factors f;
+    for (size_t k = 0; k < all->width && !all->planes; k += STRIP_COLUMNS) {
         run.width = lesser(all->width - k, STRIP_COLUMNS);
         fill_strip(&f, block, k, run.width, block->per, D);
         run.f = factors_from(&all->f, k);
@@ -118,19 +97,6 @@ static __attribute__((noinline)) void apply_columns_fallback(const channel_run *
         run.x += run.width * size;
         run.y = run.y ? run.y + run.width * size : NULL;
         run.o += run.width * o_size;
-    }
-}
-
-void apply_run_fallback(const channel_run *run, const channel_block *block, nrg_dtype D)
-{
-    if (!run->planes) {
-        apply_columns_fallback(run, block, D);
-        return;
-    }
-    for (size_t row = 0; row < run->rows; row++) {
-        const channel_block channel = some_channels(block, row, 1);
-        const channel_run plane = some_rows(run, row, 1);
-        apply_plane_fallback(&plane, &channel, D);
     }
 }
 

@@ -54,10 +54,10 @@ NRG_INLINE void fold_block(double *folded, float quarters[SET_QUARTERS][SET_LANE
 }
 
 /* Of a whole block, or of what there is of one. */
-NRG_INLINE void fold_steps(fast_lanes *l, size_t steps)
+static __attribute__((noinline)) void fold_steps(fast_lanes *l)
 {
-    fold_block(l->folded_u, l->u, steps);
-    fold_block(l->folded_v, l->v, steps);
+    fold_block(l->folded_u, l->u, l->steps);
+    fold_block(l->folded_v, l->v, l->steps);
     l->steps = 0;
 }
 
@@ -110,21 +110,6 @@ NRG_INLINE void add_part_of_step(fast_lanes *l, const char *x, size_t n, nrg_dty
     }
 }
 
-NRG_INLINE void add_folded(double *folded, vf u[SET_QUARTERS][SET_VECTORS])
-{
-    vf lanes[SET_VECTORS];
-    NRG_UNROLL
-    for (int j = 0; j < SET_VECTORS; j++)
-        lanes[j] = v_add(v_add(u[0][j], u[1][j]), v_add(u[2][j], u[3][j]));
-    NRG_UNROLL
-    for (int j = 0; j < SET_VECTORS / 2; j++) {
-        double *low = folded + j * VN, *high = low + VN / 2;
-        const vf both = v_add(lanes[j], lanes[j + SET_VECTORS / 2]);
-        vd_st(low, vd_add(vd_ld(low), vd_low(both)));
-        vd_st(high, vd_add(vd_ld(high), vd_high(both)));
-    }
-}
-
 /* A whole block, its quarters side by side: one after the other, an addition waits for the one before, and AVX-512 has but
  * four chains of them. */
 NRG_INLINE void add_fast_block(fast_lanes *l, const char *x, int prefetch, nrg_dtype D)
@@ -152,8 +137,12 @@ NRG_INLINE void add_fast_block(fast_lanes *l, const char *x, int prefetch, nrg_d
             }
         }
     }
-    add_folded(l->folded_u, u);
-    add_folded(l->folded_v, v);
+    NRG_UNROLL
+    for (int i = 0; i < SET_QUARTERS * SET_VECTORS; i++) {
+        v_st_f32(l->u[i / SET_VECTORS] + i % SET_VECTORS * VN, u[i / SET_VECTORS][i % SET_VECTORS]);
+        v_st_f32(l->v[i / SET_VECTORS] + i % SET_VECTORS * VN, v[i / SET_VECTORS][i % SET_VECTORS]);
+    }
+    l->steps = SET_QUARTERS * SET_STEPS;
 }
 
 /* n elements of a run, from a step's beginning on. */
@@ -171,7 +160,7 @@ NRG_INLINE void add_fast_of(fast_lanes *l, const char *x, size_t n, int prefetch
         } else
             add_part_of_step(l, x, n, D);
         if (l->steps == SET_QUARTERS * SET_STEPS)
-            fold_steps(l, SET_QUARTERS * SET_STEPS);
+            fold_steps(l);
         x += bytes_of(done, D, 0);
         n -= done;
     }
@@ -222,7 +211,7 @@ NRG_INLINE double folded_sum(const double *folded)
 NRG_INLINE void end_fast(fast_lanes *l, double *u, double *v)
 {
     if (l->steps)
-        fold_steps(l, l->steps);
+        fold_steps(l);
     *u = folded_sum(l->folded_u);
     *v = folded_sum(l->folded_v);
 }

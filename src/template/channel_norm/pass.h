@@ -31,7 +31,21 @@ static inline void write_statistics(const nrg_channel_norm_job *job, size_t set,
         job->statistics[set] = *stat;
 }
 
-static inline nrg_channel_statistics set_statistics(const channel_pass *w, const nrg_set_sums *sums)
+/* Adds a segment that is a run, or several: its sums are t and q, and again around its mean if that is large beside σ. */
+static __attribute__((noinline)) void add_run(const channel_pass *w, channel_total *total, int64_t *record,
+                                              const channel_runs *runs, double t, double q)
+{
+    const double count = (double)runs->count;
+    if (!w->job->centred || !segment_needs_centring(count, t, q)) {
+        add_segment(total, record, count, t, q);
+        return;
+    }
+    const double a = (double)(float)(t / count);
+    const channel_around around = around_runs(runs, a, w->D);
+    add_segment_around(total, record, count, a, around.u, around.v);
+}
+
+static __attribute__((noinline)) nrg_channel_statistics set_statistics(const channel_pass *w, const nrg_set_sums *sums)
 {
     return nrg_statistics_of(sums, w->job->centred, w->job->eps);
 }

@@ -72,17 +72,9 @@ static inline void ask_for_lines(const char *from, size_t bytes)
 /* The present segment, whose sums are in the lanes. */
 static __attribute__((noinline)) void end_exactly(const channel_pass *w, plane_sum *sum, const channel_runs *runs)
 {
-    const double count = (double)runs->count;
     double t, q;
     fold_sums(&sum->lanes, &t, &q);
-    if (!w->job->centred)
-        t = 0;
-    if (w->job->centred && segment_needs_centring(count, t, q)) {
-        const double a = (double)(float)(t / count);
-        const channel_around around = around_runs(runs, a, w->D);
-        add_segment_around(&sum->total, sum->record, count, a, around.u, around.v);
-    } else
-        add_segment(&sum->total, sum->record, count, t, q);
+    add_run(w, &sum->total, sum->record, runs, w->job->centred ? t : 0, q);
     clear_lanes(&sum->lanes);
 }
 

@@ -134,21 +134,24 @@ static __attribute__((noinline)) int sum_small_around(const channel_pass *w, sma
         exact &= sums->sound[i] | of.exact;
     }
     for (size_t first = 0, set = 0, in_set = 0, width; first < columns; first += width) {
-        double a[AROUND_COLUMNS] = {0}, u[AROUND_COLUMNS], v[AROUND_COLUMNS];
+        double u[AROUND_COLUMNS], v[AROUND_COLUMNS];
+        float a[AROUND_COLUMNS] = {0};
         size_t set_of[AROUND_COLUMNS];
         width = lesser(columns - first, AROUND_COLUMNS);
         for (size_t k = 0; k < width; k++) {
             set_of[k] = set;
-            a[k] = sums->a[set];
+            a[k] = (float)sums->a[set];
             in_set = in_set + 1 == each ? 0 : in_set + 1;
             set += in_set == 0;
         }
-        around_columns(x + first * w->size, w->job->x_stride, w->job->s, width, a, u, v, w->D);
+        const channel_columns some = {
+            .x = x + first * w->size, .centre = a, .stride = w->job->x_stride, .rows = w->job->s, .width = width};
+        around_columns(&some, u, v, w->D);
         for (size_t k = 0; k < width; k++) {
             const size_t i = set_of[k];
             sums->u[i] += u[k];
             sums->v[i] += v[k];
-            exact &= sums->sound[i] | (part_is_near(a[k], v[k]) & (sums->v[i] <= 4 * (a[k] * a[k])));
+            exact &= sums->sound[i] | (part_is_near(sums->a[i], v[k]) & (sums->v[i] <= 4 * (sums->a[i] * sums->a[i])));
         }
     }
     return exact;

@@ -1,6 +1,6 @@
 /* Sums in double, in the order that every path keeps (docs/ops/channel_norm.md): of elements that lie together, in 32 lanes, and
- * of columns, each in a sum of its own. A forward pass sums x and x², a backward pass d and d·(x - μ), where d is floats: d_o as
- * it is, or what has been staged of it. The first sum is t, the second q.
+ * of columns, each in a sum of its own. A forward pass sums x and x², or around a mean x - a and (x - a)²; a backward pass d and
+ * d·(x - μ), where d is floats: d_o as it is, or what has been staged of it. The first sum is t, the second q.
  *
  * SPDX-License-Identifier: MIT */
 #ifndef NRG_TEMPLATE_CHANNEL_SUM_H
@@ -17,7 +17,9 @@ enum {
         16 /* that a backward pass prefetches ahead: the hardware does not see where short pieces of rows lead */
 };
 
-/* What is summed. d: NULL in a forward pass, a constant. centre: of each half of a vector, if there is a d. */
+typedef enum sum_kind { SUM_SQUARES, SUM_AROUND, SUM_GRADIENT } sum_kind;
+
+/* What is summed. Constants: d is NULL but for SUM_GRADIENT; centre, of each half of a vector, is NULL for SUM_SQUARES. */
 typedef struct sum_source {
     const char *x;
     const float *d;
@@ -43,8 +45,9 @@ NRG_INLINE void sum_step(vd *t, vd *q, const sum_source *from, size_t i, int G, 
             t[h] = vd_add(t[h], g);
             q[h] = vd_fma(g, vd_sub(e, from->centre[h]), q[h]);
         } else {
-            t[h] = vd_add(t[h], e);
-            q[h] = vd_fma(e, e, q[h]);
+            const vd c = from->centre ? vd_sub(e, from->centre[h]) : e;
+            t[h] = vd_add(t[h], c);
+            q[h] = vd_fma(c, c, q[h]);
         }
     }
 }
@@ -84,6 +87,13 @@ NRG_INLINE void sum_rounds(channel_lanes *lanes, const sum_source *from, size_t 
     }
 }
 
+NRG_INLINE void fill_centre(vd *centre, double value)
+{
+    NRG_UNROLL
+    for (int h = 0; h < 2 * NORM_STEP; h++)
+        centre[h] = vd_set1(value);
+}
+
 /* Adds n elements from the first lane on. */
 NRG_INLINE void sum_elements_of(channel_lanes *lanes, const sum_source *from, size_t n, int prefetch, nrg_dtype D)
 {
@@ -108,9 +118,7 @@ NRG_INLINE void add_elements_of(channel_lanes *lanes, const char *x, size_t n, i
 NRG_INLINE void add_gradients_of(channel_lanes *lanes, const float *d, const char *x, float mean, size_t n, nrg_dtype D)
 {
     vd centre[2 * NORM_STEP];
-    NRG_UNROLL
-    for (int j = 0; j < 2 * NORM_STEP; j++)
-        centre[j] = vd_set1((double)mean);
+    fill_centre(centre, (double)mean);
     const sum_source from = {x, d, centre};
     sum_elements_of(lanes, &from, n, 0, D);
 }
@@ -148,17 +156,17 @@ NRG_INLINE void sum_folds(channel_folds *folds, size_t count, double *t, double 
 
 /* ---- columns ---- */
 
-/* Rows of at most CHANNEL_COLUMNS columns. d, centre: in a backward pass, which has no `centred`. */
+/* Rows of at most CHANNEL_COLUMNS columns. d, centre: as sum_source has them. */
 typedef struct channel_columns {
     const char *x;
     const float *d, *centre;
     size_t stride, d_stride, rows, width; /* strides in bytes */
-    int centred;
+    int centred;                          /* forward */
     int prefetch; /* forward: what lies right of these columns, the next block, or of rows without a gap the next rows */
 } channel_columns;
 
 /* Strips of G vectors, or of the first n columns of one. ahead: bytes from a row to one that is prefetched; 0: none. */
-NRG_INLINE void sum_strip(const channel_columns *c, size_t ahead, double *t, double *q, int G, size_t n, int gradient,
+NRG_INLINE void sum_strip(const channel_columns *c, size_t ahead, double *t, double *q, int G, size_t n, sum_kind kind,
                           nrg_dtype D)
 {
     vd kept_t[2 * NORM_STEP], kept_q[2 * NORM_STEP], centre[2 * NORM_STEP];
@@ -166,15 +174,15 @@ NRG_INLINE void sum_strip(const channel_columns *c, size_t ahead, double *t, dou
     for (int j = 0; j < 2 * G; j++) {
         kept_t[j] = vd_ld(t + j * (VN / 2));
         kept_q[j] = vd_ld(q + j * (VN / 2));
-        if (gradient)
+        if (kind != SUM_SQUARES)
             centre[j] = vd_ld_f32(c->centre + j * (VN / 2));
     }
     for (size_t row = 0; row < c->rows; row++) {
         const float *d = (const float *)(const void *)((const char *)c->d + row * c->d_stride);
-        const sum_source from = {c->x + row * c->stride, gradient ? d : NULL, centre};
+        const sum_source from = {c->x + row * c->stride, kind == SUM_GRADIENT ? d : NULL, kind == SUM_SQUARES ? NULL : centre};
         if (ahead) {
             prefetch_step_ahead(from.x, G, bytes_of(1, D, 0), ahead);
-            if (gradient)
+            if (kind == SUM_GRADIENT)
                 prefetch_step_ahead((const char *)d, G, sizeof *d, CHANNEL_GRADIENT_ROWS * c->d_stride);
         }
         sum_step(kept_t, kept_q, &from, 0, G, n, D);
@@ -187,9 +195,9 @@ NRG_INLINE void sum_strip(const channel_columns *c, size_t ahead, double *t, dou
 }
 
 /* Adds rows to the sums of every column; t, q and centre have room for full vectors. */
-NRG_INLINE void sum_rows_of(const channel_columns *c, double *t, double *q, int gradient, nrg_dtype D)
+NRG_INLINE void sum_rows_of(const channel_columns *c, double *t, double *q, sum_kind kind, nrg_dtype D)
 {
-    const int G = gradient ? V_SUM4 : V_SUM2;
+    const int gradient = kind == SUM_GRADIENT, G = gradient ? V_SUM4 : kind == SUM_SQUARES ? V_SUM2 : 1; /* rare: little code */
     const size_t size = bytes_of(1, D, 0), most = CHANNEL_ROW_BYTES / (c->width * (gradient ? 2 * sizeof(float) : size)) + 1;
     channel_columns strip = *c;
     for (size_t row = 0; row < c->rows; row += most) {
@@ -202,15 +210,15 @@ NRG_INLINE void sum_rows_of(const channel_columns *c, double *t, double *q, int 
         for (; k < c->width; k += n) {
             const int full = G > 1 && k + (size_t)G * VN <= c->width;
             strip.x = c->x + row * c->stride + k * size;
-            if (gradient) {
+            if (gradient)
                 strip.d = (const float *)(const void *)((const char *)c->d + row * c->d_stride) + k;
+            if (kind != SUM_SQUARES)
                 strip.centre = c->centre + k;
-            }
             n = full ? (size_t)G * VN : lanes_at(k, c->width);
             if (full)
-                sum_strip(&strip, ahead, t + k, q + k, G, (size_t)G * VN, gradient, D);
+                sum_strip(&strip, ahead, t + k, q + k, G, (size_t)G * VN, kind, D);
             else
-                sum_strip(&strip, ahead, t + k, q + k, 1, n, gradient, D);
+                sum_strip(&strip, ahead, t + k, q + k, 1, n, kind, D);
         }
     }
 }
@@ -220,12 +228,15 @@ NRG_INLINE void sum_columns_of(const channel_columns *c, double *t, double *q, n
 {
     for (size_t k = 0; k < (c->width + VN - 1) / VN * VN; k++)
         t[k] = q[k] = 0;
-    sum_rows_of(c, t, q, 0, D);
+    sum_rows_of(c, t, q, SUM_SQUARES, D);
     for (size_t k = 0; k < c->width && !c->centred; k++)
         t[k] = 0;
 }
 
-NRG_INLINE void add_columns_of(const channel_columns *c, double *t, double *q, nrg_dtype D) { sum_rows_of(c, t, q, 1, D); }
+NRG_INLINE void add_columns_of(const channel_columns *c, double *t, double *q, nrg_dtype D)
+{
+    sum_rows_of(c, t, q, SUM_GRADIENT, D);
+}
 
 /* Adds n columns to eight lanes, column k to lane k mod 8. */
 static inline void fold_into(double lanes[CHANNEL_COLUMN_LANES], const double *columns, size_t n)
