@@ -76,7 +76,7 @@ def lines_of(call, names):
 
 def described(path):
     """A file's text. A description of a call, which is included for each of its uses (src/operands/describe.h), is a macro that its
-    header defines; its words are macros of describe.h."""
+    header defines; its words are macros of describe.h. Lists of calls stand where they are included."""
     text, raw = path.read_text(), "\x01{}\x01".format
     if path.name == "describe.h":
         words = without_comment(path.parent / "words.h")
@@ -91,6 +91,10 @@ def described(path):
             uses = raw(f"#define NRG_DEF_{name} \\\n    {lines}\n") + uses
         return match[1] + uses + "#undef NRG_PASS\n"
 
+    def listed(match):
+        return without_comment(path.parent / match[2]).replace("NRG_MAKE", match[1]).replace(f"#undef {match[1]}\n", "")
+
+    text = re.sub(r'^#define NRG_MAKE (".*")\n#include "(.*)"\n', listed, text, flags=re.M)
     return re.sub(r'^(#define NRG_NAME (\w+)\n)#include "(.*(?:names|table|precheck)\.h)"\n', replace, text, flags=re.M)
 
 

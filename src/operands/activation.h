@@ -25,20 +25,7 @@ typedef struct nrg_activation_flat {
     float alpha;
 } nrg_activation_flat;
 
-#define NRG_OF NRG_ACTIVATION
-#define NRG_NAME activation_forward
-#include "names.h"
-
-#define NRG_OF NRG_ACTIVATION_BACKWARD
-#define NRG_NAME activation_backward
-#include "names.h"
-
-#define NRG_OF NRG_ACTIVATION_ROWS
-#define NRG_NAME activation_rows_forward
-#include "names.h"
-
-#define NRG_OF NRG_ACTIVATION_ROWS_BACKWARD
-#define NRG_NAME activation_rows_backward
-#include "names.h"
+#define NRG_MAKE "names.h"
+#include "activation_calls.def"
 
 #endif

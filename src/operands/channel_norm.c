@@ -19,22 +19,5 @@ nrg_status nrg_channel_check_spec(const nrg_channel_norm_spec *spec)
     return nrg_channel_is_batch(spec) && spec->groups > 1 ? NRG_ERR_COMBINATION : NRG_OK;
 }
 
-#define NRG_OF NRG_CHANNEL
-#define NRG_NAME channel_norm_forward
-#include "table.h"
-
-#define NRG_OF NRG_CHANNEL_SUMS
-#define NRG_NAME channel_norm_sums
-#include "table.h"
-
-#define NRG_OF NRG_SUMS_ADD
-#define NRG_NAME sums_add
-#include "table.h"
-
-#define NRG_OF NRG_CHANNEL_STATISTICS
-#define NRG_NAME channel_norm_statistics
-#include "table.h"
-
-#define NRG_OF NRG_CHANNEL_FOLD
-#define NRG_NAME channel_norm_fold
-#include "table.h"
+#define NRG_MAKE "table.h"
+#include "channel_norm_calls.def"

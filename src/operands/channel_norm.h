@@ -84,25 +84,8 @@ static inline int nrg_channel_joins_samples(const nrg_channel_norm_spec *spec, s
     return nrg_channel_is_batch(spec) && n != 1;
 }
 
-#define NRG_OF NRG_CHANNEL
-#define NRG_NAME channel_norm_forward
-#include "names.h"
-
-#define NRG_OF NRG_CHANNEL_SUMS
-#define NRG_NAME channel_norm_sums
-#include "names.h"
-
-#define NRG_OF NRG_SUMS_ADD
-#define NRG_NAME sums_add
-#include "names.h"
-
-#define NRG_OF NRG_CHANNEL_STATISTICS
-#define NRG_NAME channel_norm_statistics
-#include "names.h"
-
-#define NRG_OF NRG_CHANNEL_FOLD
-#define NRG_NAME channel_norm_fold
-#include "names.h"
+#define NRG_MAKE "names.h"
+#include "channel_norm_calls.def"
 
 enum { NRG_CHANNEL_MORE = NRG_CHANNEL_SUMS_MORE };
 

@@ -45,20 +45,7 @@ static inline enum nrg_there nrg_channel_mean_there(const nrg_channel_norm_spec 
     return nrg_may_if(!nrg_channel_is_running(spec) && !a->statistics && a->rstd && spec->centred);
 }
 
-#define NRG_OF NRG_CHANNEL_BACKWARD
-#define NRG_NAME channel_norm_backward
-#include "names.h"
-
-#define NRG_OF NRG_CHANNEL_BACKWARD_REDUCE
-#define NRG_NAME channel_norm_backward_reduce
-#include "names.h"
-
-#define NRG_OF NRG_CHANNEL_BACKWARD_SUMS
-#define NRG_NAME channel_norm_backward_sums
-#include "names.h"
-
-#define NRG_OF NRG_CHANNEL_BACKWARD_WORKSPACE
-#define NRG_NAME channel_norm_backward_workspace
-#include "names.h"
+#define NRG_MAKE "names.h"
+#include "channel_norm_backward_calls.def"
 
 #endif

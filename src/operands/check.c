@@ -165,7 +165,7 @@ static nrg_status add_level(extent *e, size_t *span, const step *level)
 }
 
 /* Rows of one stride, or one row: the operands of most calls. Returns whether all is well, with what can be wrong told apart
- * afterwards (name_rows): branches cost a small call more than its row. */
+ * afterwards (lay_levels): branches cost a small call more than its row. */
 static inline int lay_rows(extent *e, size_t *stride, size_t given, size_t dim, size_t rows)
 {
     const size_t half = (size_t)1 << (sizeof(size_t) * 4), row = dim * e->element, taken = given ? given : row;
@@ -186,35 +186,16 @@ static inline nrg_status place_status(const extent *e)
     return e->first == (uintptr_t)NRG_UNALLOCATED ? NRG_ERR_UNALLOCATED : NRG_OK;
 }
 
-/* The same, slowly: for operands that are unallocated or have no elements, and for those of more than four billion. */
-static __attribute__((noinline)) nrg_status name_rows(extent *e, size_t *stride, size_t given, size_t dim, size_t rows)
-{
-    const uintptr_t first = checked_place(e);
-    size_t before_last;
-    if (!nrg_product(dim, e->element, &e->bytes))
-        return NRG_ERR_OVERFLOW;
-    e->stride = *stride = given ? given : e->bytes;
-    if (!rows || !dim)
-        return NRG_OK;
-    if (*stride < e->bytes)
-        return NRG_ERR_STRIDE;
-    if ((first | *stride) & (e->element - 1))
-        return NRG_ERR_ALIGNMENT;
-    if (!nrg_product(rows - 1, *stride, &before_last) || before_last > SIZE_MAX - e->bytes ||
-        before_last + e->bytes > UINTPTR_MAX - first)
-        return NRG_ERR_OVERFLOW;
-    e->end = first + before_last + e->bytes;
-    return place_status(e);
-}
-
-/* Whether only the innermost of several levels has steps. */
-static inline int is_plane(const nrg_operand *o, const nrg_sizes *s, const void *part)
+/* Whether only the innermost level has steps. */
+static inline int is_in_plane(const nrg_operand *o, const nrg_sizes *s, const void *part)
 {
     return (s->n[o->level[1].count] == 1) & (s->n[o->level[2].count] == 1) & !(nrg_repeated(o, part) & NRG_REPEAT_ROWS);
 }
 
-/* Rows on several levels. */
-static nrg_status lay_levels(extent *e, size_t stride[NRG_LEVELS], const nrg_operand *o, const nrg_sizes *s, const void *part)
+/* Rows on several levels; or, with is_plane, of lay_rows: slowly, for operands that are wrong, unallocated or have no elements,
+ * and for those of more than four billion. Of these a wrong alignment counts more than an end beyond memory. */
+static __attribute__((noinline)) nrg_status lay_levels(extent *e, size_t stride[NRG_LEVELS], const nrg_operand *o,
+                                                       const nrg_sizes *s, const void *part, int is_plane)
 {
     const uint32_t repeated = nrg_repeated(o, part);
     step levels[NRG_LEVELS];
@@ -231,9 +212,9 @@ static nrg_status lay_levels(extent *e, size_t stride[NRG_LEVELS], const nrg_ope
     const unsigned count = dense ? 0 : sort_levels(levels, o, s, repeated, stride);
     for (unsigned k = 0; k < count; k++) {
         const nrg_status status = add_level(e, &span, &levels[k]);
-        if (status != NRG_OK)
-            return status;
         aligned |= levels[k].stride;
+        if (status != NRG_OK)
+            return is_plane && status == NRG_ERR_OVERFLOW && (aligned & (e->element - 1)) ? NRG_ERR_ALIGNMENT : status;
     }
     if (aligned & (e->element - 1))
         return NRG_ERR_ALIGNMENT;
@@ -329,14 +310,14 @@ nrg_status nrg_check(nrg_checked *c, const nrg_call *call, const void *const *pa
         e->index = i;
         e->element = (unsigned)nrg_element_bytes(o->element, s);
         e->first = (uintptr_t)nrg_pointer_at(from, o->at);
-        if (o->levels < 2 || is_plane(o, s, from)) {
+        if (o->levels < 2 || is_in_plane(o, s, from)) {
             const size_t given = o->level[0].stride && rows != 1 ? nrg_size_at(from, o->level[0].stride) : 0;
             if (!lay_rows(e, stride, given, dim, rows))
-                status = name_rows(e, stride, given, dim, rows);
+                status = lay_levels(e, stride, o, s, from, 1);
             if (o->levels > 1)
                 stride[1] = stride[2] = rows * stride[0];
         } else {
-            status = lay_levels(e, stride, o, s, from);
+            status = lay_levels(e, stride, o, s, from, 0);
             rows *= s->n[o->level[1].count] * s->n[o->level[2].count];
             is_matrix = 0;
         }

@@ -7,12 +7,7 @@
 #include "../../include/nrg/cross_entropy.h"
 #include "describe.h"
 
-#define NRG_OF NRG_CROSS_ENTROPY
-#define NRG_NAME cross_entropy_forward
-#include "names.h"
-
-#define NRG_OF NRG_CROSS_ENTROPY_BACKWARD
-#define NRG_NAME cross_entropy_backward
-#include "names.h"
+#define NRG_MAKE "names.h"
+#include "cross_entropy_calls.def"
 
 #endif

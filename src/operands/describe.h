@@ -103,12 +103,7 @@ enum { NRG_REPEAT_ALL = NRG_REPEAT_ROWS | NRG_REPEAT_ROWS2 | NRG_REPEAT_ROWS3 };
         .span = (uint32_t)(high) - (uint32_t)(low_)                                                                              \
     }
 
-#define NRG_ENTRY_F32 NRG_ELEMENT_F32
-#define NRG_ENTRY_F64 NRG_ELEMENT_F64
-#define NRG_ENTRY_I32 NRG_ELEMENT_I32
-#define NRG_ENTRY_I64 NRG_ELEMENT_I64
-#define NRG_ENTRY_BYTE NRG_ELEMENT_BYTE
-#define NRG_ENTRY_T(ID) NRG_ELEMENT_CHOSEN + NRG_OWN(TYPE_##ID)
+#define NRG_ELEMENT_T(ID) NRG_ELEMENT_CHOSEN + NRG_OWN(TYPE_##ID)
 #define NRG_ENTRY_MUST 0
 #define NRG_ENTRY_MAY 1
 #define NRG_ENTRY_WHEN(there) 1
@@ -149,7 +144,7 @@ enum { NRG_REPEAT_ALL = NRG_REPEAT_ROWS | NRG_REPEAT_ROWS2 | NRG_REPEAT_ROWS3 };
 #define NRG_ENTRY_NAMED(ID, name_, p, field, ROLE, ELEMENT, DIM, LEVELS, THERE, over_)                                           \
     , [NRG_OWN(ID)] = {.name = (name_),                                                                                          \
                        .role = NRG_##ROLE,                                                                                       \
-                       .element = NRG_ENTRY_##ELEMENT,                                                                           \
+                       .element = NRG_ELEMENT_##ELEMENT,                                                                         \
                        .part = NRG_OWN(PART_##p),                                                                                \
                        .may_be_absent = NRG_ENTRY_##THERE,                                                                       \
                        .dim = NRG_OWN(N_##DIM),                                                                                  \

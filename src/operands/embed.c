@@ -15,7 +15,7 @@ static void copy_tables(unsigned char *copy, const nrg_part *part, const void *t
 {
     const unsigned char *from = tables;
     const size_t size = count ? nrg_size_at(from, 0) : 0;
-    if (size == part->size) { /* measure_tables reads the size of each */
+    if (size == part->size) { /* nrg_embed_check_tables reads the size of each */
         memcpy(copy, from, count * size);
         return;
     }
@@ -29,8 +29,7 @@ static void copy_tables(unsigned char *copy, const nrg_part *part, const void *t
 /* The tables that can be read: none of args whose size or number of tables is wrong. */
 static inline size_t readable_tables(const void *tables, size_t count) { return tables && count <= NRG_EMBED_TABLES ? count : 0; }
 
-/* What is wrong with the number of tables, or with the sizes of this version's. */
-static nrg_status measure_tables(const void *tables, size_t count, const void *copies, size_t size)
+nrg_status nrg_embed_check_tables(const void *tables, size_t count, const void *copies, size_t size)
 {
     if (count > NRG_EMBED_TABLES)
         return NRG_ERR_COUNT;
@@ -66,7 +65,7 @@ nrg_embed_gradients nrg_embed_gradients_of(const nrg_embed_backward_args *args)
 
 nrg_status nrg_embed_check_terms(const nrg_embed_args *a, const nrg_embed_terms *terms)
 {
-    const nrg_status status = measure_tables(a->tables, a->table_count, terms, sizeof terms->table[0]);
+    const nrg_status status = nrg_embed_check_tables(a->tables, a->table_count, terms, sizeof terms->table[0]);
     if (status != NRG_OK)
         return status;
     if (a->dim == 0)
@@ -77,11 +76,6 @@ nrg_status nrg_embed_check_terms(const nrg_embed_args *a, const nrg_embed_terms 
         if (!(fabsf(terms->table[k].scale) <= FLT_MAX) || !terms->table[k].period)
             return NRG_ERR_CONSTANT;
     return NRG_OK;
-}
-
-nrg_status nrg_embed_check_gradients(const nrg_embed_backward_args *a, const nrg_embed_gradients *gradients)
-{
-    return measure_tables(a->tables, a->table_count, gradients, sizeof gradients->table[0]);
 }
 
 nrg_status nrg_embed_check_terms_of(const nrg_embed_gradients *gradients)
@@ -110,25 +104,5 @@ size_t nrg_embed_space(const nrg_embed_backward_args *a, const nrg_embed_gradien
     return doubles <= SIZE_MAX / sizeof(double) ? (size_t)doubles : SIZE_MAX;
 }
 
-int nrg_embed_norm_fits(const nrg_embed_args *a, const nrg_norm_spec *spec, const nrg_norm_args *norm)
-{
-    return a->rows == norm->rows && !a->store && norm->rows2 == 1 && norm->rows3 == 1 && !norm->packed && !norm->scales &&
-           !norm->r_in && nrg_norm_offset_fits(spec, norm->w) && !spec->format && !spec->gate &&
-           spec->residual_mode == NRG_RESIDUAL_BEFORE && nrg_norm_alike(spec) == 1;
-}
-
-#define NRG_OF NRG_EMBED
-#define NRG_NAME embed_forward
-#include "table.h"
-
-#define NRG_OF NRG_EMBED_NORM
-#define NRG_NAME embed_norm_forward
-#include "table.h"
-
-#define NRG_OF NRG_EMBED_BACKWARD
-#define NRG_NAME embed_backward
-#include "table.h"
-
-#define NRG_OF NRG_EMBED_BACKWARD_WORKSPACE
-#define NRG_NAME embed_backward_workspace
-#include "table.h"
+#define NRG_MAKE "table.h"
+#include "embed_calls.def"

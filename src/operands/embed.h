@@ -34,42 +34,22 @@ static inline uint64_t nrg_embed_order_doubles(size_t tokens, size_t table_rows)
 /* Doubles of the workspace. SIZE_MAX: its bytes, or numbers of rows, do not fit. */
 size_t nrg_embed_space(const nrg_embed_backward_args *a, const nrg_embed_gradients *gradients);
 
-/* What is wrong with args and tables; with the number of gradients and their sizes; with each of them. */
+/* What is wrong with the number of tables, or with the sizes of this version's; with args and tables; with gradients. */
+nrg_status nrg_embed_check_tables(const void *tables, size_t count, const void *copies, size_t size);
 nrg_status nrg_embed_check_terms(const nrg_embed_args *a, const nrg_embed_terms *terms);
-nrg_status nrg_embed_check_gradients(const nrg_embed_backward_args *a, const nrg_embed_gradients *gradients);
 nrg_status nrg_embed_check_terms_of(const nrg_embed_gradients *gradients);
-
-/* Whether a norm goes with an embedding layer, which has its rows and what it is of. */
-int nrg_embed_norm_fits(const nrg_embed_args *a, const nrg_norm_spec *spec, const nrg_norm_args *norm);
 
 static inline int nrg_embed_has_table(const nrg_embed_terms *terms)
 {
     return terms->table[0].table || terms->table[1].table || terms->table[2].table;
 }
-static inline enum nrg_there nrg_embed_table_there(const nrg_embed_table *t)
+static inline enum nrg_there nrg_embed_there(const int32_t *ids, size_t rows)
 {
-    return t->ids ? NRG_ALWAYS : t->rows ? NRG_NEED : NRG_MAY;
-}
-static inline enum nrg_there nrg_embed_gradient_there(const nrg_embed_gradient *t)
-{
-    return t->ids ? NRG_ALWAYS : t->rows ? NRG_NEED : NRG_MAY;
+    return ids ? NRG_ALWAYS : rows ? NRG_NEED : NRG_MAY;
 }
 _Static_assert(NRG_EMBED_TABLES == 3, "the descriptions have them all");
 
-#define NRG_OF NRG_EMBED
-#define NRG_NAME embed_forward
-#include "names.h"
-
-#define NRG_OF NRG_EMBED_NORM
-#define NRG_NAME embed_norm_forward
-#include "names.h"
-
-#define NRG_OF NRG_EMBED_BACKWARD
-#define NRG_NAME embed_backward
-#include "names.h"
-
-#define NRG_OF NRG_EMBED_BACKWARD_WORKSPACE
-#define NRG_NAME embed_backward_workspace
-#include "names.h"
+#define NRG_MAKE "names.h"
+#include "embed_calls.def"
 
 #endif

@@ -40,18 +40,5 @@ nrg_status nrg_floater_check_spec(const nrg_floater_spec *spec)
     return spec->positions == SIZE_MAX ? NRG_ERR_OVERFLOW : NRG_OK;
 }
 
-#define NRG_OF NRG_FLOATER
-#define NRG_NAME floater_forward
-#include "table.h"
-
-#define NRG_OF NRG_FLOATER_BACKWARD
-#define NRG_NAME floater_backward
-#include "table.h"
-
-#define NRG_OF NRG_FLOATER_WORKSPACE
-#define NRG_NAME floater_workspace
-#include "table.h"
-
-#define NRG_OF NRG_FLOATER_BACKWARD_WORKSPACE
-#define NRG_NAME floater_backward_workspace
-#include "table.h"
+#define NRG_MAKE "table.h"
+#include "floater_calls.def"

@@ -17,20 +17,7 @@ nrg_status nrg_floater_check_spec(const nrg_floater_spec *spec);
 size_t nrg_floater_space(const nrg_floater_spec *spec);
 size_t nrg_floater_backward_space(const nrg_floater_spec *spec, int has_states);
 
-#define NRG_OF NRG_FLOATER
-#define NRG_NAME floater_forward
-#include "names.h"
-
-#define NRG_OF NRG_FLOATER_BACKWARD
-#define NRG_NAME floater_backward
-#include "names.h"
-
-#define NRG_OF NRG_FLOATER_WORKSPACE
-#define NRG_NAME floater_workspace
-#include "names.h"
-
-#define NRG_OF NRG_FLOATER_BACKWARD_WORKSPACE
-#define NRG_NAME floater_backward_workspace
-#include "names.h"
+#define NRG_MAKE "names.h"
+#include "floater_calls.def"
 
 #endif

@@ -23,35 +23,5 @@ nrg_status nrg_norm_check_spec(const nrg_norm_spec *s)
     return unused ? NRG_ERR_COMBINATION : NRG_OK;
 }
 
-nrg_status nrg_norm_check_quant(const nrg_norm_spec *spec, size_t rows)
-{
-    if (spec->format == NRG_QUANT_NONE)
-        return NRG_OK;
-#ifdef NRG_NO_QUANTIZE
-    (void)rows;
-    return NRG_ERR_ENUM;
-#else
-    const nrg_status status = nrg_check_quant(spec->format, spec->dim, rows);
-    return status != NRG_OK ? status : spec->groups > 1 ? NRG_ERR_COMBINATION : NRG_OK;
-#endif
-}
-
-#define NRG_OF NRG_NORM
-#define NRG_NAME norm_forward
-#include "table.h"
-
-#define NRG_OF NRG_NORM_STATISTICS
-#define NRG_NAME norm_statistics
-#include "table.h"
-
-#define NRG_OF NRG_NORM_ELEMENTS
-#define NRG_NAME norm_elements
-#include "table.h"
-
-#define NRG_OF NRG_NORM_BACKWARD
-#define NRG_NAME norm_backward
-#include "table.h"
-
-#define NRG_OF NRG_NORM_BACKWARD_WORKSPACE
-#define NRG_NAME norm_backward_workspace
-#include "table.h"
+#define NRG_MAKE "table.h"
+#include "norm_calls.def"

@@ -15,25 +15,8 @@ typedef struct nrg_norm_more {
     const nrg_row_statistics *statistics;
 } nrg_norm_more;
 
-#define NRG_OF NRG_NORM
-#define NRG_NAME norm_forward
-#include "names.h"
-
-#define NRG_OF NRG_NORM_STATISTICS
-#define NRG_NAME norm_statistics
-#include "names.h"
-
-#define NRG_OF NRG_NORM_ELEMENTS
-#define NRG_NAME norm_elements
-#include "names.h"
-
-#define NRG_OF NRG_NORM_BACKWARD
-#define NRG_NAME norm_backward
-#include "names.h"
-
-#define NRG_OF NRG_NORM_BACKWARD_WORKSPACE
-#define NRG_NAME norm_backward_workspace
-#include "names.h"
+#define NRG_MAKE "names.h"
+#include "norm_calls.def"
 
 enum { NRG_NORM_MORE = NRG_NORM_STATISTICS_MORE };
 
@@ -54,10 +37,7 @@ static inline int nrg_norm_has_numbers(const nrg_norm_spec *spec)
 }
 
 /* What is wrong with a spec. */
-nrg_status nrg_norm_check_spec(const nrg_norm_spec *spec);
-
-/* Whether there can be bytes instead of o. Rows are quantized whole: a group's part of one would have to be whole blocks. */
-nrg_status nrg_norm_check_quant(const nrg_norm_spec *spec, size_t rows);
+__attribute__((pure)) nrg_status nrg_norm_check_spec(const nrg_norm_spec *spec);
 
 static inline int nrg_norm_is_after(const nrg_norm_spec *spec) { return spec->residual_mode == NRG_RESIDUAL_AFTER; }
 

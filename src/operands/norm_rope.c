@@ -13,10 +13,5 @@ _Static_assert((int)NRG_NORM_ROPE_N_TABLE_ROWS == (int)NRG_ROPE_N_TABLE_ROWS && 
                    (int)NRG_NORM_ROPE_BACKWARD_N_TABLE_ROWS == (int)NRG_ROPE_N_TABLE_ROWS,
                "they are the same");
 
-#define NRG_OF NRG_NORM_ROPE
-#define NRG_NAME norm_rope_forward
-#include "table.h"
-
-#define NRG_OF NRG_NORM_ROPE_BACKWARD
-#define NRG_NAME norm_rope_backward
-#include "table.h"
+#define NRG_MAKE "table.h"
+#include "norm_rope_calls.def"

@@ -27,12 +27,7 @@ static inline int nrg_norm_rope_is_gradient_only(const nrg_norm_backward_args *a
            nrg_norm_rope_are_rows(a->rows, a->rows2, a->rows3, heads);
 }
 
-#define NRG_OF NRG_NORM_ROPE
-#define NRG_NAME norm_rope_forward
-#include "names.h"
-
-#define NRG_OF NRG_NORM_ROPE_BACKWARD
-#define NRG_NAME norm_rope_backward
-#include "names.h"
+#define NRG_MAKE "names.h"
+#include "norm_rope_calls.def"
 
 #endif

@@ -13,16 +13,7 @@ static inline int nrg_sandwich_is_plain(const nrg_norm_spec *s)
     return !s->gate && !s->activation && !s->residual_mode && nrg_norm_alike(s) == 1;
 }
 
-#define NRG_OF NRG_SANDWICH
-#define NRG_NAME norm_sandwich_forward
-#include "names.h"
-
-#define NRG_OF NRG_SANDWICH_BACKWARD
-#define NRG_NAME norm_sandwich_backward
-#include "names.h"
-
-#define NRG_OF NRG_SANDWICH_BACKWARD_WORKSPACE
-#define NRG_NAME norm_sandwich_backward_workspace
-#include "names.h"
+#define NRG_MAKE "names.h"
+#include "norm_sandwich_calls.def"
 
 #endif

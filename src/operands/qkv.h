@@ -26,9 +26,7 @@ nrg_status nrg_qkv_measure_args(const nrg_rope_spec *rope, const nrg_qkv_args *a
 /* 16-bit halves of a head of q8_0. */
 static inline size_t nrg_qkv_halves(size_t dim) { return dim / 32 * 17; }
 
-/* The same doubles; a cache's format and dtype; a norm. */
-nrg_status nrg_qkv_space(const nrg_rope_spec *rope, const nrg_qkv_args *a, int nth, size_t *doubles);
-nrg_status nrg_qkv_check_norm(const nrg_norm_spec *norm, const nrg_qkv_args *a);
+/* A cache's format and dtype. */
 static inline nrg_status nrg_qkv_check_cache(nrg_quant_format format, nrg_dtype own, size_t dim)
 {
     if (format == NRG_QUANT_NONE)
@@ -48,16 +46,7 @@ static inline nrg_dtype nrg_qkv_cache_dtype(nrg_quant_format format, nrg_dtype o
 /* Whether there is anything to do. */
 static inline int nrg_qkv_is_used(const nrg_qkv_args *a) { return a->tokens && (a->q_heads | a->k_heads | a->v_heads); }
 
-#define NRG_OF NRG_QKV
-#define NRG_NAME qkv
-#include "names.h"
-
-#define NRG_OF NRG_QKV_BARE
-#define NRG_NAME qkv_bare
-#include "names.h"
-
-#define NRG_OF NRG_QKV_WORKSPACE
-#define NRG_NAME qkv_workspace
-#include "names.h"
+#define NRG_MAKE "names.h"
+#include "qkv_calls.def"
 
 #endif

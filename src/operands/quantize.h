@@ -17,15 +17,21 @@ static inline nrg_status nrg_check_quant(nrg_quant_format format, size_t dim, si
     return nrg_product(dim, 16, &most) ? NRG_OK : NRG_ERR_OVERFLOW;
 }
 
+/* The same where there need be no format, and in a build that has none. */
+static inline nrg_status nrg_check_quant_if_any(nrg_quant_format format, size_t dim, size_t rows)
+{
+#ifdef NRG_NO_QUANTIZE
+    (void)dim, (void)rows;
+    return format ? NRG_ERR_ENUM : NRG_OK;
+#else
+    return format ? nrg_check_quant(format, dim, rows) : NRG_OK;
+#endif
+}
+
 /* Bytes of a row, or of rows that lie together; 0 without a format. */
 static inline size_t nrg_packed_bytes(nrg_quant_format format, size_t dim) { return format ? nrg_format_bytes(format, dim) : 0; }
 
-#define NRG_OF NRG_QUANTIZE
-#define NRG_NAME quantize
-#include "names.h"
-
-#define NRG_OF NRG_DEQUANTIZE
-#define NRG_NAME dequantize
-#include "names.h"
+#define NRG_MAKE "names.h"
+#include "quantize_calls.def"
 
 #endif

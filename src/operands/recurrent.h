@@ -19,16 +19,7 @@ static inline size_t nrg_recurrent_space(const nrg_recurrent_backward_args *a)
     return nrg_product(floats, sizeof(float), &bytes) ? floats : SIZE_MAX;
 }
 
-#define NRG_OF NRG_RECURRENT
-#define NRG_NAME recurrent_forward
-#include "names.h"
-
-#define NRG_OF NRG_RECURRENT_BACKWARD
-#define NRG_NAME recurrent_backward
-#include "names.h"
-
-#define NRG_OF NRG_RECURRENT_BACKWARD_WORKSPACE
-#define NRG_NAME recurrent_backward_workspace
-#include "names.h"
+#define NRG_MAKE "names.h"
+#include "recurrent_calls.def"
 
 #endif

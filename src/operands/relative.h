@@ -28,16 +28,7 @@ static inline int nrg_relative_numbers_fit(const nrg_relative_args *a)
 
 static inline int nrg_relative_has_rows(const nrg_relative_args *a) { return a->batch && a->heads && a->queries; }
 
-#define NRG_OF NRG_RELATIVE_SCORES
-#define NRG_NAME relative_scores
-#include "names.h"
-
-#define NRG_OF NRG_RELATIVE_VALUES
-#define NRG_NAME relative_values
-#include "names.h"
-
-#define NRG_OF NRG_RELATIVE_BACKWARD
-#define NRG_NAME relative_backward
-#include "names.h"
+#define NRG_MAKE "names.h"
+#include "relative_calls.def"
 
 #endif

@@ -13,20 +13,7 @@ static inline enum nrg_there nrg_head_bias_there(const nrg_head_bias_args *a, co
     return o ? NRG_NEED : a->batch && a->rows ? NRG_NOT : NRG_SKIP;
 }
 
-#define NRG_OF NRG_RELATIVE_SHIFT
-#define NRG_NAME relative_shift_forward
-#include "names.h"
-
-#define NRG_OF NRG_RELATIVE_SHIFT_BACKWARD
-#define NRG_NAME relative_shift_backward
-#include "names.h"
-
-#define NRG_OF NRG_HEAD_BIAS
-#define NRG_NAME head_bias_forward
-#include "names.h"
-
-#define NRG_OF NRG_HEAD_BIAS_BACKWARD
-#define NRG_NAME head_bias_backward
-#include "names.h"
+#define NRG_MAKE "names.h"
+#include "relative_shift_calls.def"
 
 #endif

@@ -152,26 +152,5 @@ nrg_status nrg_rope_positions_space(const nrg_rope_spec *spec, const nrg_rope_po
     return status == NRG_OK ? nrg_rope_measure_space(&space, doubles) : status;
 }
 
-#define NRG_OF NRG_ROPE
-#define NRG_NAME rope
-#include "table.h"
-
-#define NRG_OF NRG_ROPE_PAIRS
-#define NRG_NAME rope_pairs
-#include "table.h"
-
-#define NRG_OF NRG_ROPE_FREQUENCIES
-#define NRG_NAME rope_frequencies
-#include "table.h"
-
-#define NRG_OF NRG_ROPE_TABLE
-#define NRG_NAME rope_table
-#include "table.h"
-
-#define NRG_OF NRG_ROPE_POSITIONS
-#define NRG_NAME rope_positions
-#include "table.h"
-
-#define NRG_OF NRG_ROPE_POSITIONS_WORKSPACE
-#define NRG_NAME rope_positions_workspace
-#include "table.h"
+#define NRG_MAKE "table.h"
+#include "rope_calls.def"

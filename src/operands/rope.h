@@ -83,9 +83,9 @@ nrg_status nrg_rope_measure_positions(const nrg_rope_spec *spec, size_t dim, siz
                                       int32_t first_position, nrg_rope_space *space);
 
 /* What all calls look at of a spec; sections; what angles are made of: pairs, sections and constants. */
-nrg_status nrg_rope_check_pairs(const nrg_rope_spec *spec);
-nrg_status nrg_rope_check_sections(const nrg_rope_spec *spec);
-nrg_status nrg_rope_check_angles(const nrg_rope_spec *spec);
+__attribute__((pure)) nrg_status nrg_rope_check_pairs(const nrg_rope_spec *spec);
+__attribute__((pure)) nrg_status nrg_rope_check_sections(const nrg_rope_spec *spec);
+__attribute__((pure)) nrg_status nrg_rope_check_angles(const nrg_rope_spec *spec);
 
 /* Positions of a token. */
 size_t nrg_rope_axes(const nrg_rope_spec *spec);
@@ -93,29 +93,8 @@ size_t nrg_rope_axes(const nrg_rope_spec *spec);
 /* Doubles of the workspace of nrg_rope_positions_forward with so many shares. */
 nrg_status nrg_rope_positions_space(const nrg_rope_spec *spec, const nrg_rope_positions_args *a, int nth, size_t *doubles);
 
-#define NRG_OF NRG_ROPE
-#define NRG_NAME rope
-#include "names.h"
-
-#define NRG_OF NRG_ROPE_PAIRS
-#define NRG_NAME rope_pairs
-#include "names.h"
-
-#define NRG_OF NRG_ROPE_FREQUENCIES
-#define NRG_NAME rope_frequencies
-#include "names.h"
-
-#define NRG_OF NRG_ROPE_TABLE
-#define NRG_NAME rope_table
-#include "names.h"
-
-#define NRG_OF NRG_ROPE_POSITIONS
-#define NRG_NAME rope_positions
-#include "names.h"
-
-#define NRG_OF NRG_ROPE_POSITIONS_WORKSPACE
-#define NRG_NAME rope_positions_workspace
-#include "names.h"
+#define NRG_MAKE "names.h"
+#include "rope_calls.def"
 
 enum { NRG_ROPE_SHARES = NRG_ROPE_POSITIONS_SHARES };
 

@@ -21,26 +21,5 @@ int nrg_t5_is_rule(const nrg_score_bias_spec *spec)
     return nrg_t5_rule_make(&rule, spec->bidirectional, spec->buckets, spec->max_distance);
 }
 
-#define NRG_OF NRG_T5
-#define NRG_NAME t5_diagonals_forward
-#include "table.h"
-
-#define NRG_OF NRG_T5_BACKWARD
-#define NRG_NAME t5_diagonals_backward
-#include "table.h"
-
-#define NRG_OF NRG_ALIBI_SLOPES
-#define NRG_NAME alibi_slopes
-#include "table.h"
-
-#define NRG_OF NRG_ALIBI
-#define NRG_NAME alibi_diagonals
-#include "table.h"
-
-#define NRG_OF NRG_SCORE_BIAS
-#define NRG_NAME score_bias_forward
-#include "table.h"
-
-#define NRG_OF NRG_SCORE_BIAS_BACKWARD
-#define NRG_NAME score_bias_backward
-#include "table.h"
+#define NRG_MAKE "table.h"
+#include "score_bias_calls.def"

@@ -43,28 +43,7 @@ int nrg_bias_distances_fit(const nrg_score_bias_spec *spec);
 /* Whether buckets and distances make a rule of T5. */
 int nrg_t5_is_rule(const nrg_score_bias_spec *spec);
 
-#define NRG_OF NRG_T5
-#define NRG_NAME t5_diagonals_forward
-#include "names.h"
-
-#define NRG_OF NRG_T5_BACKWARD
-#define NRG_NAME t5_diagonals_backward
-#include "names.h"
-
-#define NRG_OF NRG_ALIBI_SLOPES
-#define NRG_NAME alibi_slopes
-#include "names.h"
-
-#define NRG_OF NRG_ALIBI
-#define NRG_NAME alibi_diagonals
-#include "names.h"
-
-#define NRG_OF NRG_SCORE_BIAS
-#define NRG_NAME score_bias_forward
-#include "names.h"
-
-#define NRG_OF NRG_SCORE_BIAS_BACKWARD
-#define NRG_NAME score_bias_backward
-#include "names.h"
+#define NRG_MAKE "names.h"
+#include "score_bias_calls.def"
 
 #endif

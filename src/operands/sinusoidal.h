@@ -17,12 +17,7 @@ typedef struct nrg_sinusoidal_frequencies_args {
 /* Of a row of dim elements. The last of an odd dim is a sine without a cosine. */
 static inline size_t nrg_sinusoidal_pairs(size_t dim) { return dim / 2 + dim % 2; }
 
-#define NRG_OF NRG_SINUSOIDAL_FREQUENCIES
-#define NRG_NAME sinusoidal_frequencies
-#include "names.h"
-
-#define NRG_OF NRG_SINUSOIDAL_TABLE
-#define NRG_NAME sinusoidal_table
-#include "names.h"
+#define NRG_MAKE "names.h"
+#include "sinusoidal_calls.def"
 
 #endif

@@ -33,20 +33,7 @@ static inline int nrg_scores_fit(size_t batch, size_t heads, size_t queries, siz
            nrg_product(n, queries, &n) && nrg_product(n, keys, &n) && nrg_product(n, 4, &n);
 }
 
-#define NRG_OF NRG_SOFTMAX
-#define NRG_NAME softmax_forward
-#include "names.h"
-
-#define NRG_OF NRG_SOFTMAX_PART
-#define NRG_NAME softmax_part
-#include "names.h"
-
-#define NRG_OF NRG_SOFTMAX_MERGE
-#define NRG_NAME softmax_merge
-#include "names.h"
-
-#define NRG_OF NRG_SOFTMAX_BACKWARD
-#define NRG_NAME softmax_backward
-#include "names.h"
+#define NRG_MAKE "names.h"
+#include "softmax_calls.def"
 
 #endif
