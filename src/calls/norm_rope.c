@@ -14,6 +14,30 @@
 #define NRG_NAME norm_rope_forward
 #include "../operands/precheck.h"
 
+/* Field by field: a literal clears all of it first, by a string instruction, which takes as long as a head. */
+static inline void fill_norm(nrg_norm_job *job, const nrg_norm_spec *spec, const nrg_norm_args *a)
+{
+    job->x = job->y = job->z = NULL;
+    job->w = a->w;
+    job->b = a->b;
+    job->o = job->r = NULL;
+    job->quant = NULL;
+    job->mean = a->mean;
+    job->rstd = a->rstd;
+    job->statistics = NULL;
+    job->x_stride = job->y_stride = job->z_stride = job->o_stride = job->r_stride = 0;
+    job->dim = spec->groups == 1 ? spec->dim : spec->dim / spec->groups;
+    job->groups = spec->groups;
+    job->row_begin = job->row_end = 0;
+    job->y_f32 = job->r_f32 = spec->dtype == NRG_F32;
+    job->w_f32 = nrg_own_dtype(spec->w_dtype, spec->dtype) == NRG_F32;
+    job->after = job->stream = job->from_r = job->o_f32 = job->alike = 0;
+    job->gate = NRG_GATE_NONE;
+    job->activation = spec->activation;
+    job->part = NRG_NORM_WHOLE;
+    set_formula(&job->formula, spec, job->dim);
+}
+
 /* In a frame of its own: what checking takes shall not lie below the kernel. */
 static __attribute__((noinline)) nrg_status make_jobs(nrg_norm_rope_job both[2], rope_batches batches[2],
                                                       const nrg_norm_spec *norm, const nrg_rope_spec *spec,
@@ -22,7 +46,6 @@ static __attribute__((noinline)) nrg_status make_jobs(nrg_norm_rope_job both[2],
 {
     static const nrg_norm_args none = {.size = sizeof none}; /* which NULL stands for */
     nrg_laid l;
-    nrg_rope_job job[2];
     q = q ? q : &none;
     k = k ? k : &none;
     nrg_status status = norm_rope_forward_precheck(norm, spec, rope, q, k, ith, nth, &l)
@@ -30,34 +53,23 @@ static __attribute__((noinline)) nrg_status make_jobs(nrg_norm_rope_job both[2],
                             : NRG_LAY(&l, norm_rope_forward, norm, spec, rope, q, k);
     if (status != NRG_OK || (status = rope_check_ids(rope, &l)) != NRG_OK)
         return status;
-    rope_make_jobs(job, batches, &l, spec, rope, NRG_NORM_ROPE_Q_O, 0, nrg_wants_stream(rope->store, l.bytes));
+    rope_make_jobs((nrg_rope_job *const[]){&both[0].rope, &both[1].rope}, batches, &l, spec, rope, NRG_NORM_ROPE_Q_O, 0,
+                   nrg_wants_stream(rope->store, l.bytes));
     const size_t tokens = rope->batch * rope->tokens, rows[2] = {tokens * rope->q_heads, tokens * rope->k_heads};
     const size_t begin = nrg_share(rows[0] + rows[1], ith, nth), end = nrg_share(rows[0] + rows[1], ith + 1, nth);
     for (int i = 0; i < 2; i++) {
-        const nrg_norm_args *a = i ? k : q;
-        both[i].rope = job[i];
         both[i].rope.begin = both[i].rope.end = 0;
-        if (job[i].heads)
-            rope_share(&both[i].rope, i ? rows[0] : 0, rows[i], begin, end);
-        both[i].norm = (nrg_norm_job){
-            .w = a->w,
-            .b = a->b,
-            .mean = a->mean,
-            .rstd = a->rstd,
-            .dim = norm->dim / norm->groups,
-            .groups = norm->groups,
-            .y_f32 = norm->dtype == NRG_F32,
-            .r_f32 = norm->dtype == NRG_F32,
-            .w_f32 = nrg_own_dtype(norm->w_dtype, norm->dtype) == NRG_F32,
-            .activation = norm->activation,
-        };
-        set_formula(&both[i].norm.formula, norm, both[i].norm.dim);
+        if (!both[i].rope.heads)
+            continue;
+        rope_share(&both[i].rope, i ? rows[0] : 0, rows[i], begin, end);
+        fill_norm(&both[i].norm, norm, i ? k : q);
     }
     return NRG_OK;
 }
 
 /* A share of all batches, which has rows. Statistics of the batches lie one after the other. */
-static inline void run_batches(nrg_norm_rope_kernel *norm_rope, const nrg_norm_rope_job *all, const rope_batches *b)
+static __attribute__((noinline)) void run_batches(nrg_norm_rope_kernel *norm_rope, const nrg_norm_rope_job *all,
+                                                  const rope_batches *b)
 {
     nrg_norm_rope_job one = *all;
     for (size_t batch = all->rope.begin / b->rows; batch * b->rows < all->rope.end; batch++) {
@@ -79,8 +91,12 @@ nrg_status nrg_norm_rope_forward(const nrg_norm_spec *norm, const nrg_rope_spec 
         return status;
     nrg_norm_rope_kernel *const norm_rope = NRG_ACTIVE_KERNEL(norm_rope, norm->dtype);
     for (int i = 0; i < 2; i++)
-        if (job[i].rope.begin < job[i].rope.end)
-            run_batches(norm_rope, &job[i], &batches[i]);
+        if (job[i].rope.begin < job[i].rope.end) {
+            if (batches[i].count == 1)
+                norm_rope(&job[i]);
+            else
+                run_batches(norm_rope, &job[i], &batches[i]);
+        }
     return NRG_OK;
 }
 
@@ -153,7 +169,8 @@ static __attribute__((noinline)) nrg_status make_halves(half h[2], const void *c
     const nrg_rope_args *rope = c.part[NRG_NORM_ROPE_ARGS];
     if ((status = rope_check_ids(rope, &c.laid)) != NRG_OK)
         return status;
-    rope_make_jobs(job, batches, &c.laid, c.part[NRG_NORM_ROPE_SPEC], rope, NRG_NORM_ROPE_BACKWARD_Q_O, 1, 0);
+    rope_make_jobs((nrg_rope_job *const[]){&job[0], &job[1]}, batches, &c.laid, c.part[NRG_NORM_ROPE_SPEC], rope,
+                   NRG_NORM_ROPE_BACKWARD_Q_O, 1, 0);
     for (int k = 0; k < 2; k++) {
         nrg_rope_job *r = &h[k].job;
         nrg_norm_backward_args *a = &h[k].norm;

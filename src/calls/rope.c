@@ -134,7 +134,8 @@ static __attribute__((noinline)) nrg_status make_jobs(nrg_rope_job job[2], rope_
     nrg_status status = NRG_LAY(&l, rope, spec, args);
     if (status != NRG_OK || (status = rope_check_ids(args, &l)) != NRG_OK)
         return status;
-    rope_make_jobs(job, batches, &l, spec, args, NRG_ROPE_Q_O, backward, nrg_wants_stream_past_l3(args->store, l.bytes));
+    rope_make_jobs((nrg_rope_job *const[]){&job[0], &job[1]}, batches, &l, spec, args, NRG_ROPE_Q_O, backward,
+                   nrg_wants_stream_past_l3(args->store, l.bytes));
     return NRG_OK;
 }
 

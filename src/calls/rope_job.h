@@ -95,7 +95,7 @@ typedef struct rope_batches {
 
 /* Jobs of q and k without their shares, those of the first batch, and what the others have, from a sound call; q_o: its operand;
  * stream: whether outputs go past the caches. heads of a job is 0 if the tensor is empty. */
-static inline void rope_make_jobs(nrg_rope_job job[2], rope_batches batches[2], const nrg_laid *l, const nrg_rope_spec *s,
+static inline void rope_make_jobs(nrg_rope_job *const job[2], rope_batches batches[2], const nrg_laid *l, const nrg_rope_spec *s,
                                   const nrg_rope_args *a, unsigned q_o, int backward, int stream)
 {
     for (unsigned k = 0; k < 2; k++) {
@@ -108,9 +108,9 @@ static inline void rope_make_jobs(nrg_rope_job job[2], rope_batches batches[2], 
             .o_stride = o_stride[2],
             .positions_stride = a->shared_table_ids ? 0 : l->stride[NRG_ROPE_POSITIONS][0],
         };
-        job[k].heads = 0;
+        job[k]->heads = 0;
         if (batches[k].count && batches[k].rows)
-            rope_fill_job(&job[k], s, a, (int)k, l->stride[NRG_ROPE_TABLE][0], x_stride, o_stride, backward, stream,
+            rope_fill_job(job[k], s, a, (int)k, l->stride[NRG_ROPE_TABLE][0], x_stride, o_stride, backward, stream,
                           nrg_is_far(l->bytes));
     }
 }
