@@ -33,6 +33,16 @@ int file_float(const file_call *call, int option, float *number)
     return !call->value[option] || cli_float(option_name(call, option), call->value[option], number);
 }
 
+int file_finite(const file_call *call, int option, float *number)
+{
+    if (!file_float(call, option, number))
+        return 0;
+    if (isfinite(*number))
+        return 1;
+    complain("--%s: expected a finite number, got '%s'", option_name(call, option), call->value[option]);
+    return 0;
+}
+
 int file_word(const file_call *call, int option, const char *const *words)
 {
     return cli_word_or_default(option_name(call, option), call->value[option], words);
@@ -68,6 +78,12 @@ int file_missing(const file_call *call, int option, const char *when)
 {
     complain("--%s: expected a file%s, got none; see nrg %s --help", option_name(call, option), when, call->command->name);
     return CLI_REFUSED;
+}
+
+int file_required(const file_call *call, int option, int other)
+{
+    const int missing = !call->value[option] ? option : other;
+    return call->value[missing] ? CLI_DONE : file_missing(call, missing, "");
 }
 
 int file_unusable(const file_call *call, int option, const char *when)
@@ -210,12 +226,12 @@ static int refuse_two_of_standard_input(const file_call *call)
 static int read_inputs(file_call *call)
 {
     for (int i = 0; i < call->command->inputs; i++) {
-        const int is_integers = call->command->integers >> i & 1, is_bytes = call->command->integers >> 16 >> i & 1;
-        int (*const read)(const char *, npy_array *) = is_integers ? npy_read_integers : is_bytes ? npy_read_bytes : npy_read;
+        static int (*const read[])(const char *, npy_array *) = {
+            [CLI_VALUE] = npy_read, [CLI_INTEGERS] = npy_read_integers, [CLI_BYTES] = npy_read_bytes};
         if (!call->value[i])
             continue;
         progress_step("reading", file_in(call, i));
-        const int status = read(call->value[i], &call->in[i]);
+        const int status = read[(int)call->command->options[i].takes_value](call->value[i], &call->in[i]);
         if (status != CLI_DONE)
             return status;
     }

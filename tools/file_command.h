@@ -19,14 +19,11 @@ typedef struct file_command {
     const cli_option *options;  /* inputs, then outputs, then all others, of which the last two are --isa and --help; no name */
     int inputs, outputs, count; /* of inputs and outputs, and of all */
     int operand;                /* which option an argument without one stands for */
-    unsigned integers;          /* bit i: input i has positions or ids; bit 16 + i: it has bytes */
     /* Each returns CLI_DONE, or complains and returns the exit status. ask sees the options; compute fills in the outputs that
      * were asked for. */
     int (*ask)(file_call *call);
     int (*compute)(file_call *call);
 } file_command;
-
-#define FILE_BYTES(input) (1u << 16 << (input))
 
 struct file_call {
     const file_command *command;
@@ -45,6 +42,7 @@ const char *file_out(const file_call *call, int which);
 /* Options as numbers; what is not given leaves the number alone. 0 after a complaint. */
 int file_double(const file_call *call, int option, double *number);
 int file_float(const file_call *call, int option, float *number);
+int file_finite(const file_call *call, int option, float *number);
 int file_count(const file_call *call, int option, size_t least, size_t *number);
 int file_integer(const file_call *call, int option, long long least, long long most, long long *number);
 
@@ -57,6 +55,8 @@ int file_excludes(const file_call *call, int option, int other);
 
 /* Error messages that several commands use. Each returns CLI_REFUSED. when: "", or for example " with --backward". */
 int file_missing(const file_call *call, int option, const char *when);
+/* CLI_REFUSED after a complaint unless both are given. */
+int file_required(const file_call *call, int option, int other);
 int file_unusable(const file_call *call, int option, const char *when);
 int file_wrong_shape(const file_call *call, int input, const char *expected);
 

@@ -5,91 +5,24 @@
 
 #include <nrg/nrg.h>
 
-#include "../commands.h"
-#include "../file_command.h"
 #include "../library.h"
 #include "../npy/arrays.h"
 #include "../quantize/formats.h"
 
-static const char glu_help[] =
-    "usage: nrg glu [OPTION]... A.npy --b B.npy --o O.npy\n"
-    "       nrg glu --rows halves [OPTION]... X.npy --o O.npy\n"
-    "       nrg glu --format F [OPTION]... A.npy --b B.npy --packed P.npy\n"
-    "       nrg glu --backward --do DO.npy [OPTION]... A.npy --b B.npy --da DA.npy --db DB.npy\n"
-    "       nrg glu --backward --do DO.npy --rows halves [OPTION]... X.npy --dx DX.npy\n"
-    "\n"
-    "Computes gated linear units: o = g(a) * b, where g is an activation. SwiGLU has silu, GEGLU has gelu.\n"
-    "\n"
-    "example: SwiGLU, with a in the first half of each row and b in the second\n"
-    "  nrg glu --rows halves x.npy --o o.npy\n"
-    "\n"
-    "files, '<f4' or '<f2', all of one dtype, in C order\n"
-    "  A.npy, X.npy, -x, --x FILE  a; with --rows, a and b in one file: the last axis is twice as long\n"
-    "  --b FILE               b, with the shape of a\n"
-    "  -o, --o FILE           the result, with the shape of a\n"
-    "  --do FILE              with --backward: the gradient of o\n"
-    "  --packed FILE          instead of o, with --format: the bytes that nrg quantize writes\n"
-    "  --scales FILE          their scales, for int8 formats\n"
-    "  --da, --db FILE        the gradients of a and b\n"
-    "  --dx FILE              with --rows: the gradients of a and b in one file\n"
-    "options\n"
-    "  --activation G         identity, sigmoid, silu (default), relu, relu2, tanh, gelu, gelu_tanh,\n"
-    "                         softplus, gelu_quick, hard_swish, hard_sigmoid, elu, leaky_relu, mish,\n"
-    "                         exp, expm1 or softsign\n"
-    "  --alpha A              parameter of gelu_quick (default 1.702), elu (1) or leaky_relu (0.01)\n"
-    "  --rows KIND            order in X: halves (a, then b), swapped (b, then a) or pairs (a0 b0 a1 b1 ...)\n"
-    "  --limit L              upper limit of a and of |b|; default: none\n"
-    "  --b-offset B           added to every b; default 0\n"
-    "  --backward             compute gradients\n" FORMATS_HELP
-    "  --away                 with --format: round ties away from zero; default: to even\n"
-    "  --isa NAME             scalar, avx2, avx512, neon or generic; default: see nrg info\n";
-
-enum { IN_X, IN_B, IN_D_O, INPUTS };
-enum { OUT_O, OUT_PACKED, OUT_SCALES, OUT_DA, OUT_DB, OUT_DX, OUTPUTS };
-enum {
-    OPT_ACTIVATION = INPUTS + OUTPUTS,
-    OPT_ROWS,
-    OPT_LIMIT,
-    OPT_B_OFFSET,
-    OPT_ALPHA,
-    OPT_BACKWARD,
-    OPT_FORMAT,
-    OPT_AWAY,
-    OPT_ISA,
-    OPT_HELP,
-    OPTIONS
-};
-
-static const cli_option options[OPTIONS + 1] = {
-    [IN_X] = {"x", 'x', 1},
-    [IN_B] = {"b", 0, 1},
-    [IN_D_O] = {"do", 0, 1},
-    [INPUTS + OUT_O] = {"o", 'o', 1},
-    [INPUTS + OUT_PACKED] = {"packed", 0, 1},
-    [INPUTS + OUT_SCALES] = {"scales", 0, 1},
-    [INPUTS + OUT_DA] = {"da", 0, 1},
-    [INPUTS + OUT_DB] = {"db", 0, 1},
-    [INPUTS + OUT_DX] = {"dx", 0, 1},
-    [OPT_ACTIVATION] = {"activation", 0, 1},
-    [OPT_ROWS] = {"rows", 0, 1},
-    [OPT_LIMIT] = {"limit", 0, 1},
-    [OPT_B_OFFSET] = {"b-offset", 0, 1},
-    [OPT_ALPHA] = {"alpha", 0, 1},
-    [OPT_BACKWARD] = {"backward", 0, 0},
-    [OPT_FORMAT] = {"format", 0, 1},
-    [OPT_AWAY] = {"away", 0, 0},
-    [OPT_ISA] = {"isa", 0, 1},
-    [OPT_HELP] = {"help", 'h', 0},
-    [OPTIONS] = {NULL, 0, 0},
-};
-
-enum { TWO_TENSORS, HALVES, SWAPPED, PAIRS };
+enum { TWO_TENSORS = -1, HALVES, SWAPPED, PAIRS };
 static const char *const row_kinds[] = {"halves", "swapped", "pairs", NULL};
 
 typedef struct request {
     nrg_glu_args args;
     int rows; /* TWO_TENSORS to PAIRS */
 } request;
+
+#define OPTIONS_DEF "activation/glu.def"
+#define COMMAND "glu"
+#define OPERAND IN_X
+#define REQUEST request
+#define RUN command_glu
+#include "../options.h"
 
 /* Checks which files the options need and allow. */
 static int check_files(const file_call *call, const request *q)
@@ -119,19 +52,12 @@ static int ask(file_call *call)
     request *q = call->request;
     nrg_quant_format format = NRG_QUANT_NONE;
     nrg_quant_rounding rounding = NRG_QUANT_ROUND_TO_EVEN;
-    const int g =
-        call->value[OPT_ACTIVATION] ? cli_word("activation", call->value[OPT_ACTIVATION], library_activations) : NRG_ACT_SILU;
+    const int g = call->value[OPT_ACTIVATION] ? file_word(call, OPT_ACTIVATION, library_activations) : NRG_ACT_SILU;
     if (g < 0)
         return CLI_REFUSED;
-    if (call->value[OPT_ROWS]) {
-        const int kind = cli_word("rows", call->value[OPT_ROWS], row_kinds);
-        if (kind < 0)
-            return CLI_REFUSED;
-        q->rows = HALVES + kind;
-    }
     q->args = nrg_glu_args_init((nrg_activation)g, NRG_F32, 0, 1, NULL, NULL, NULL);
-    if (!file_float(call, OPT_LIMIT, &q->args.limit) || !file_float(call, OPT_B_OFFSET, &q->args.b_offset) ||
-        !file_float(call, OPT_ALPHA, &q->args.alpha) || (call->value[OPT_BACKWARD] && !library_holds("--backward", "backward")) ||
+    q->rows = TWO_TENSORS;
+    if (!read_fields(call, q) || (call->value[OPT_BACKWARD] && !library_holds("--backward", "backward")) ||
         formats_ask(call, &quantized, &format, &rounding) != CLI_DONE)
         return CLI_REFUSED;
     /* the library validates the numbers before files are read; it reads no pointer, since there are no rows */
@@ -225,20 +151,4 @@ static int compute(file_call *call)
         return file_answer(call, nrg_glu_backward(&q->args, 0, 1));
 #endif
     return file_answer(call, nrg_glu_forward(&q->args, 0, 1));
-}
-
-int command_glu(char **arguments)
-{
-    static const file_command command = {.name = "glu",
-                                         .help = glu_help,
-                                         .options = options,
-                                         .inputs = INPUTS,
-                                         .outputs = OUTPUTS,
-                                         .count = OPTIONS,
-                                         .operand = IN_X,
-                                         .ask = ask,
-                                         .compute = compute};
-    request q;
-    memset(&q, 0, sizeof q);
-    return file_command_run(&command, &q, arguments);
 }

@@ -1,10 +1,164 @@
 /* nrg channel-norm: nrg_channel_norm_forward and nrg_channel_norm_backward for .npy files.
  *
  * SPDX-License-Identifier: MIT */
-#include "channel_norm.h"
+#include <nrg/nrg.h>
 
 #include "../library.h"
 #include "../npy/arrays.h"
+
+/* What a set is, in the words of --over. */
+typedef enum channel_over { OVER_BATCH, OVER_GROUP, OVER_INSTANCE, OVER_LAYER } channel_over;
+
+typedef struct channel_request {
+    int backward, train, fold;
+    channel_over over;
+    nrg_store store;
+    size_t batches;             /* that the running statistics have seen */
+    nrg_channel_norm_spec spec; /* its channels and dtypes come from the files, and so do the groups of instance norm */
+    size_t n, c, s;             /* samples, channels, positions */
+} channel_request;
+
+/* In the order of their enumerations. */
+static const char *const overs[] = {"batch", "group", "instance", "layer", NULL};
+static const char *const layouts[] = {"nchw", "nhwc", NULL};
+
+#define OPTIONS_DEF "channel_norm/channel_norm.def"
+#define COMMAND "channel-norm"
+#define OPERAND IN_X
+#define REQUEST channel_request
+#define RUN command_channel_norm
+#include "../options.h"
+
+enum { FIRST_GRADIENT = OUT_DX };
+
+/* ---- options ---- */
+
+/* An option that belongs to the other direction, or -1. */
+static int find_foreign(const file_call *call, int backward)
+{
+    if (call->value[IN_D_O] && !backward)
+        return IN_D_O;
+    for (int i = 0; i < OUTPUTS; i++)
+        if (call->value[INPUTS + i] && (i >= FIRST_GRADIENT) != backward)
+            return INPUTS + i;
+    for (int i = OPT_TRAIN; i <= OPT_FOLD; i++)
+        if (call->value[i] && backward)
+            return i;
+    return -1;
+}
+
+/* An option whose other one is missing. */
+static int needs_another(const file_call *call)
+{
+    static const struct {
+        int option, needed;
+    } pairs[] = {
+        {IN_RUNNING_MEAN, IN_RUNNING_VAR},
+        {IN_RUNNING_VAR, IN_RUNNING_MEAN},
+        {INPUTS + OUT_RUNNING_MEAN, OPT_TRAIN},
+        {INPUTS + OUT_RUNNING_VAR, OPT_TRAIN},
+        {OPT_MOMENTUM, OPT_TRAIN},
+        {OPT_CUMULATIVE, OPT_TRAIN},
+        {OPT_TRAIN, INPUTS + OUT_RUNNING_MEAN},
+        {OPT_TRAIN, INPUTS + OUT_RUNNING_VAR},
+        {OPT_BATCHES, OPT_CUMULATIVE},
+        {INPUTS + OUT_SCALE, OPT_FOLD},
+        {INPUTS + OUT_SHIFT, OPT_FOLD},
+        {OPT_FOLD, IN_RUNNING_MEAN},
+    };
+    for (size_t i = 0; i < sizeof pairs / sizeof pairs[0]; i++)
+        if (file_needs(call, pairs[i].option, pairs[i].needed) != CLI_DONE)
+            return 1;
+    return 0;
+}
+
+static int has_gradient(const file_call *call)
+{
+    for (int i = FIRST_GRADIENT; i < OUTPUTS; i++)
+        if (call->value[INPUTS + i])
+            return 1;
+    return 0;
+}
+
+/* What excludes what. */
+static int check_combination(const file_call *call, const channel_request *q)
+{
+    int running = q->train || file_in(call, IN_RUNNING_MEAN);
+    if (q->over == OVER_GROUP && !call->value[OPT_GROUPS])
+        complain("--over group needs --groups");
+    else if (q->over != OVER_GROUP && call->value[OPT_GROUPS])
+        complain("--groups needs --over group");
+    else if (running && q->over != OVER_BATCH && q->over != OVER_INSTANCE)
+        complain("running statistics need --over batch or --over instance, got --over %s", overs[q->over]);
+    else if (running && call->value[OPT_RMS])
+        complain("--rms cannot be used with running statistics");
+    else if (q->train && q->fold)
+        complain("--train and --fold cannot be combined: scale and shift are for inference");
+    else if (q->fold && (file_out(call, OUT_MEAN) || file_out(call, OUT_RSTD)))
+        complain("--%s cannot be used with --fold", file_out(call, OUT_MEAN) ? "mean" : "rstd");
+    else if (call->value[OPT_CUMULATIVE] && call->value[OPT_MOMENTUM])
+        complain("--momentum and --cumulative cannot be combined");
+    else if (!(q->spec.momentum >= 0 && q->spec.momentum <= 1))
+        complain("--momentum: expected a number from 0 to 1, got '%s'", call->value[OPT_MOMENTUM]);
+    else if (q->spec.segment > 4096)
+        complain("--segment: expected at most 4096, got %zu", q->spec.segment);
+    else
+        return 1;
+    return 0;
+}
+
+static int require(const file_call *call, const channel_request *q)
+{
+    int foreign = find_foreign(call, q->backward);
+    if (foreign >= 0)
+        complain(q->backward ? "--%s cannot be used with --backward" : "--%s needs --backward", options[foreign].name);
+    else if (!file_in(call, IN_X))
+        file_missing(call, IN_X, "");
+    else if (q->backward && !file_in(call, IN_D_O))
+        complain("--backward needs --do, the gradient of o");
+    else if (q->backward && !has_gradient(call))
+        complain("--dx, --dy, --dw or --db: expected at least one file with --backward, got none");
+    else if (!q->backward && !file_out(call, OUT_O))
+        file_missing(call, INPUTS + OUT_O, "");
+    else
+        return !needs_another(call);
+    return 0;
+}
+
+/* The library validates the numbers before files are read. It reads no pointer, since there are no samples. */
+static int ask_library(const file_call *call, const channel_request *q)
+{
+    static float any;
+    nrg_channel_norm_spec spec = q->spec;
+    nrg_channel_norm_args args = nrg_channel_norm_args_init(0, 1, &any, NULL, NULL, &any);
+    spec.source = NRG_STATISTICS_COMPUTE;
+    spec.channels = spec.groups;
+    if (spec.cumulative) /* requires running statistics */
+        args.running_mean_in = args.running_var_in = args.running_mean = args.running_var = &any;
+    return file_answer(call, nrg_channel_norm_forward(&spec, &args, 0, 1));
+}
+
+static int ask(file_call *call)
+{
+    channel_request *q = call->request;
+    q->backward = call->value[OPT_BACKWARD] != NULL;
+    if (q->backward && !library_holds("--backward", "backward"))
+        return CLI_REFUSED;
+    q->train = call->value[OPT_TRAIN] != NULL;
+    q->fold = call->value[OPT_FOLD] != NULL;
+    q->spec = nrg_channel_norm_spec_batch(NRG_F32, 1, 1e-5);
+    q->spec.centred = !call->value[OPT_RMS];
+    q->spec.accuracy = call->value[OPT_EXACT] ? NRG_ACCURACY_EXACT : NRG_ACCURACY_FAST;
+    q->spec.cumulative = call->value[OPT_CUMULATIVE] != NULL;
+    if (file_in(call, IN_RUNNING_MEAN) && !q->train)
+        q->spec.source = NRG_STATISTICS_RUNNING;
+    if (!require(call, q) || !read_fields(call, q) || !check_combination(call, q))
+        return CLI_REFUSED;
+    q->spec.over = q->over == OVER_BATCH ? NRG_CHANNEL_OVER_BATCH : NRG_CHANNEL_OVER_GROUP;
+    return ask_library(call, q);
+}
+
+/* ---- files ---- */
 
 /* Splits x's shape into samples, channels and positions. */
 static int split_shape(const file_call *call, channel_request *q)
@@ -183,7 +337,7 @@ static int backward(file_call *call, const channel_request *q)
 }
 #endif
 
-int channel_norm_compute(file_call *call)
+static int compute(file_call *call)
 {
     channel_request *q = call->request;
     int status = read_spec(call, q);

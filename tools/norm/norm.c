@@ -1,11 +1,178 @@
 /* nrg norm: nrg_norm_forward and nrg_norm_backward for .npy files.
  *
  * SPDX-License-Identifier: MIT */
-#include "norm.h"
+#include <nrg/nrg.h>
 
 #include "../library.h"
 #include "../npy/arrays.h"
 #include "../quantize/formats.h"
+
+typedef struct request {
+    int backward;
+    nrg_norm_spec spec; /* its dim and dtypes come from the files, but for r_dtype and y_dtype where they are asked for */
+    size_t rows;
+    nrg_store store;
+    int gate; /* index of its word */
+} request;
+
+/* In the order of the library's enumerations. */
+static const char *const eps_modes[] = {"mean", "sum", "sigma", "max", "none", NULL};
+static const char *const residual_modes[] = {"before", "after", NULL};
+static const char *const dtypes[] = {"same", "f32", "f16", NULL};
+static const char *const gates[] = {"pre", "post", NULL};
+
+#define OPTIONS_DEF "norm/norm.def"
+#define COMMAND "norm"
+#define OPERAND IN_X
+#define REQUEST request
+#define RUN command_norm
+#include "../options.h"
+
+enum { FIRST_GRADIENT = OUT_DX };
+
+/* ---- options ---- */
+
+/* An option that belongs to the other direction, or -1. */
+static int find_foreign(const file_call *call, int backward)
+{
+    for (int i = IN_D_O; i < INPUTS; i++)
+        if (call->value[i] && !backward)
+            return i;
+    for (int i = 0; i < OUTPUTS; i++)
+        if (call->value[INPUTS + i] && (i >= FIRST_GRADIENT) != backward)
+            return INPUTS + i;
+    return call->value[OPT_Y_DTYPE] && !backward ? OPT_Y_DTYPE : -1;
+}
+
+static int has_gradient(const file_call *call)
+{
+    for (int i = FIRST_GRADIENT; i < OUTPUTS; i++)
+        if (file_out(call, i))
+            return 1;
+    return 0;
+}
+
+static int require_forward(const file_call *call)
+{
+    if (!file_in(call, IN_X))
+        file_missing(call, IN_X, "");
+    else if (!file_out(call, OUT_O) && !call->value[OPT_FORMAT])
+        file_missing(call, INPUTS + OUT_O, "");
+    else
+        return 1;
+    return 0;
+}
+
+static int require_backward(const file_call *call)
+{
+    if (!file_in(call, IN_X) && !file_in(call, IN_R))
+        complain("--x or --r-in: expected a file, got none; see nrg norm --help");
+    else if (file_in(call, IN_R) && (file_in(call, IN_X) || file_in(call, IN_Y)))
+        complain("--r-in and --%s cannot be combined: r is the sum of x and y", file_in(call, IN_X) ? "x" : "y");
+    else if (!file_in(call, IN_D_O))
+        complain("--backward needs --do, the gradient of o");
+    else if (!has_gradient(call))
+        complain("--dx, --dy, --dz, --dw or --db: expected at least one file with --backward, got none");
+    else if (file_in(call, IN_MEAN) && !call->value[OPT_LAYER])
+        complain("--mean-in needs --layer: other norms subtract no mean");
+    else if (file_in(call, IN_R) && call->value[OPT_R_DTYPE])
+        complain("--r-dtype and --r-in cannot be combined: the file has a dtype");
+    else if (call->value[OPT_Y_DTYPE] && !file_out(call, OUT_DY))
+        complain("--y-dtype needs --dy");
+    else if (call->value[OPT_Y_DTYPE] && file_in(call, IN_Y))
+        complain("--y-dtype and --y cannot be combined: the file has a dtype");
+    else
+        return 1;
+    return 0;
+}
+
+static int require(const file_call *call, const request *q)
+{
+    int foreign = find_foreign(call, q->backward);
+    if (foreign >= 0)
+        complain(q->backward ? "--%s cannot be used with --backward" : "--%s needs --backward", options[foreign].name);
+    else if (!!call->value[OPT_RMS] + !!call->value[OPT_LAYER] + !!call->value[OPT_L2] > 1)
+        complain("--rms, --layer and --l2 cannot be combined");
+    else
+        return q->backward ? require_backward(call) : require_forward(call);
+    return 0;
+}
+
+static int read_options(const file_call *call, request *q)
+{
+    nrg_norm_spec *s = &q->spec;
+    if (!read_fields(call, q))
+        return 0;
+    if (s->eps_mode == NRG_EPS_NONE && !call->value[OPT_EPS])
+        s->eps = 0;
+    if (call->value[OPT_C])
+        s->c_mode = NRG_C_GIVEN;
+    if (call->value[OPT_GATE])
+        s->gate = (nrg_gate)(q->gate + 1); /* "none" is not to be said */
+    s->accuracy = call->value[OPT_EXACT] ? NRG_ACCURACY_EXACT : NRG_ACCURACY_FAST;
+    return 1;
+}
+
+/* Files that the spec needs, or has no use for. */
+static int check_combination(const file_call *call, const request *q)
+{
+    const nrg_norm_spec *s = &q->spec;
+    int after = s->residual_mode == NRG_RESIDUAL_AFTER;
+    if (after && !q->backward && !file_in(call, IN_Y))
+        complain("--residual after needs --y");
+    else if (after && file_out(call, OUT_R))
+        complain("--r cannot be used with --residual after: the sum is o");
+    else if (after && file_in(call, IN_R))
+        complain("--r-in cannot be used with --residual after: r is x");
+    else if (after && file_in(call, IN_DR_IN))
+        complain("--dr-in cannot be used with --residual after: r is x");
+    else if (s->gate && !file_in(call, IN_Z))
+        complain("--gate needs --z");
+    else if (!s->gate && file_in(call, IN_Z))
+        complain("--z needs --gate pre or --gate post");
+    else if (!s->gate && file_out(call, OUT_DZ))
+        complain("--dz needs --gate pre or --gate post");
+    else
+        return 1;
+    return 0;
+}
+
+/* The library validates spec and operands before files are read. It reads no pointer, since there are no rows. */
+static int ask_library(const file_call *call, const request *q)
+{
+    static float any;
+    nrg_norm_spec spec = q->spec;
+    nrg_norm_args args = nrg_norm_args_init(0, &any, file_in(call, IN_W) ? &any : NULL, spec.format ? NULL : &any);
+    args.y = file_in(call, IN_Y) ? &any : NULL;
+    args.z = file_in(call, IN_Z) ? &any : NULL;
+    args.r = file_out(call, OUT_R) ? &any : NULL;
+    args.packed = spec.format ? &any : NULL;
+    args.scales = nrg_quant_has_scales(spec.format) ? &any : NULL;
+    spec.dim = spec.groups * (spec.format ? 256 : 1); /* a block of any format */
+    nrg_status status = nrg_norm_forward(&spec, &args, 0, 1);
+    /* the dtypes are known only when x has been read */
+    if (status == NRG_OK || status == NRG_ERR_DTYPE)
+        return CLI_DONE;
+    return file_answer(call, status);
+}
+
+static int ask(file_call *call)
+{
+    static const format_options quantized = {OUT_PACKED, OUT_SCALES, OUT_O, OPT_FORMAT, OPT_AWAY, OPT_BACKWARD};
+    request *q = call->request;
+    q->backward = call->value[OPT_BACKWARD] != NULL;
+    if (q->backward && !library_holds("--backward", "backward"))
+        return CLI_REFUSED;
+    q->spec = call->value[OPT_LAYER] ? nrg_norm_spec_layer(NRG_F32, 1, 1e-5)
+              : call->value[OPT_L2]  ? nrg_norm_spec_l2(NRG_F32, 1, 1e-12)
+                                     : nrg_norm_spec_rms(NRG_F32, 1, 1e-6);
+    if (!require(call, q) || !read_options(call, q) || !check_combination(call, q) ||
+        formats_ask(call, &quantized, &q->spec.format, &q->spec.rounding) != CLI_DONE)
+        return CLI_REFUSED;
+    return ask_library(call, q);
+}
+
+/* ---- files ---- */
 
 /* What gives shape and dtype: x, or do where r stands for x. */
 static int leader(const file_call *call) { return file_in(call, IN_X) ? IN_X : IN_D_O; }
@@ -182,7 +349,7 @@ static int backward(file_call *call, const request *q)
 }
 #endif
 
-int norm_compute(file_call *call)
+static int compute(file_call *call)
 {
     request *q = call->request;
     int status = read_spec(call, q);

@@ -5,99 +5,21 @@
 
 #include <nrg/nrg.h>
 
-#include "../commands.h"
-#include "../file_command.h"
 #include "../library.h"
 #include "../npy/arrays.h"
 #include "../quantize/formats.h"
-
-static const char sandwich_help[] = "usage: nrg sandwich [OPTION]... X.npy --y Y.npy --o O.npy [--r R.npy]\n"
-                                    "       nrg sandwich --format F --r R.npy [OPTION]... X.npy --y Y.npy --packed P.npy\n"
-                                    "       nrg sandwich --backward --do DO.npy --r-in R.npy [OPTION]... X.npy --dx DX.npy\n"
-                                    "\n"
-                                    "Computes a norm, adds the residual, and computes a norm of the sum, for each row of X:\n"
-                                    "\n"
-                                    "  r = y + norm1(x);  o = norm2(r)\n"
-                                    "\n"
-                                    "example: both norms RMSNorm, each with a weight\n"
-                                    "  nrg sandwich x.npy --y y.npy --w1 w1.npy --w2 w2.npy --r r.npy --o o.npy\n"
-                                    "\n"
-                                    "files, '<f4' or '<f2', in C order\n"
-                                    "  X.npy, -x, --x FILE      x; the last axis is a row\n"
-                                    "  --y FILE                 the residual, '<f4' or the dtype of x, with its shape\n"
-                                    "  --w1, --b1 FILE          weight and bias of norm1, one row\n"
-                                    "  --w2, --b2 FILE          weight and bias of norm2, one row\n"
-                                    "  --do, --dr-in FILE       with --backward: the gradient of o, and another gradient of r\n"
-                                    "  --r-in FILE              with --backward: r of the forward pass\n"
-                                    "  -o, --o FILE             the result, with the shape and dtype of x\n"
-                                    "  --r FILE                 r, with the dtype of x; required with --format\n"
-                                    "  --packed FILE            instead of o, with --format: the bytes that nrg quantize writes\n"
-                                    "  --scales FILE            their scales, for int8 formats\n"
-                                    "  --dx, --dy FILE          the gradients of x and y\n"
-                                    "  --dw1, --db1, --dw2, --db2 FILE\n"
-                                    "                           the gradients of the weights and biases, '<f4'\n"
-                                    "options\n"
-                                    "  --norm1, --norm2 KIND    rms (default), layer or l2\n"
-                                    "  --eps1, --eps2 E         default 1e-6; 1e-5 with layer, 1e-12 with l2\n"
-                                    "  --weight-offset O        added to every w of both norms; default 0\n"
-                                    "  --backward               compute gradients\n"
-                                    "  --format F               write bytes instead of o: a format of nrg quantize\n"
-                                    "  --away                   with --format: round ties away from zero; default: to even\n"
-                                    "  --isa NAME               scalar, avx2, avx512, neon or generic; default: see nrg info\n";
-
-enum { IN_X, IN_Y, IN_W1, IN_B1, IN_W2, IN_B2, IN_D_O, IN_DR_IN, IN_R, INPUTS };
-enum { OUT_O, OUT_R, OUT_PACKED, OUT_SCALES, OUT_DX, OUT_DY, OUT_DW1, OUT_DB1, OUT_DW2, OUT_DB2, OUTPUTS };
-enum {
-    OPT_NORM1 = INPUTS + OUTPUTS,
-    OPT_NORM2,
-    OPT_EPS1,
-    OPT_EPS2,
-    OPT_WEIGHT_OFFSET,
-    OPT_BACKWARD,
-    OPT_FORMAT,
-    OPT_AWAY,
-    OPT_ISA,
-    OPT_HELP,
-    OPTIONS
-};
-
-static const cli_option options[OPTIONS + 1] = {
-    [IN_X] = {"x", 'x', 1},
-    [IN_Y] = {"y", 0, 1},
-    [IN_W1] = {"w1", 0, 1},
-    [IN_B1] = {"b1", 0, 1},
-    [IN_W2] = {"w2", 0, 1},
-    [IN_B2] = {"b2", 0, 1},
-    [IN_D_O] = {"do", 0, 1},
-    [IN_DR_IN] = {"dr-in", 0, 1},
-    [IN_R] = {"r-in", 0, 1},
-    [INPUTS + OUT_O] = {"o", 'o', 1},
-    [INPUTS + OUT_R] = {"r", 0, 1},
-    [INPUTS + OUT_PACKED] = {"packed", 0, 1},
-    [INPUTS + OUT_SCALES] = {"scales", 0, 1},
-    [INPUTS + OUT_DX] = {"dx", 0, 1},
-    [INPUTS + OUT_DY] = {"dy", 0, 1},
-    [INPUTS + OUT_DW1] = {"dw1", 0, 1},
-    [INPUTS + OUT_DB1] = {"db1", 0, 1},
-    [INPUTS + OUT_DW2] = {"dw2", 0, 1},
-    [INPUTS + OUT_DB2] = {"db2", 0, 1},
-    [OPT_NORM1] = {"norm1", 0, 1},
-    [OPT_NORM2] = {"norm2", 0, 1},
-    [OPT_EPS1] = {"eps1", 0, 1},
-    [OPT_EPS2] = {"eps2", 0, 1},
-    [OPT_WEIGHT_OFFSET] = {"weight-offset", 0, 1},
-    [OPT_BACKWARD] = {"backward", 0, 0},
-    [OPT_FORMAT] = {"format", 0, 1},
-    [OPT_AWAY] = {"away", 0, 0},
-    [OPT_ISA] = {"isa", 0, 1},
-    [OPT_HELP] = {"help", 'h', 0},
-    [OPTIONS] = {NULL, 0, 0},
-};
 
 typedef struct request {
     nrg_norm_spec first, second;
     size_t rows;
 } request;
+
+#define OPTIONS_DEF "norm/norm_sandwich.def"
+#define COMMAND "sandwich"
+#define OPERAND IN_X
+#define REQUEST request
+#define RUN command_sandwich
+#include "../options.h"
 
 /* Checks which files the options need (1) and do not allow (-1). */
 static int check_files(const file_call *call, int is_bytes)
@@ -139,8 +61,7 @@ static int ask(file_call *call)
     const int has_w1 = file_in(call, IN_W1) != NULL, has_w2 = file_in(call, IN_W2) != NULL;
     request *q = call->request;
     if (!file_norm(call, OPT_NORM1, OPT_EPS1, &q->first) || !file_norm(call, OPT_NORM2, OPT_EPS2, &q->second) ||
-        !file_float(call, OPT_WEIGHT_OFFSET, &q->first.weight_offset) ||
-        (call->value[OPT_BACKWARD] && !library_holds("--backward", "backward")) ||
+        !read_fields(call, q) || (call->value[OPT_BACKWARD] && !library_holds("--backward", "backward")) ||
         formats_ask(call, &quantized, &q->second.format, &q->second.rounding) != CLI_DONE)
         return CLI_REFUSED;
     q->second.weight_offset = has_w2 || !has_w1 ? q->first.weight_offset : 0;
@@ -250,20 +171,4 @@ static int compute(file_call *call)
         return backward(call, q);
 #endif
     return forward(call, q);
-}
-
-int command_sandwich(char **arguments)
-{
-    static const file_command command = {.name = "sandwich",
-                                         .help = sandwich_help,
-                                         .options = options,
-                                         .inputs = INPUTS,
-                                         .outputs = OUTPUTS,
-                                         .count = OPTIONS,
-                                         .operand = IN_X,
-                                         .ask = ask,
-                                         .compute = compute};
-    request q;
-    memset(&q, 0, sizeof q);
-    return file_command_run(&command, &q, arguments);
 }

@@ -9,58 +9,37 @@
 #include "position.h"
 #include "position_bias.h"
 
-static const char help[] =
-    "usage: nrg position alibi --heads H --o SLOPES.npy\n"
-    "       nrg position alibi (--heads H | --slopes F.npy) --queries Q --keys K [OPTION]... --o O.npy\n"
-    "       nrg position alibi --scores S.npy [--slopes F.npy] [OPTION]... --o O.npy\n"
-    "\n"
-    "Adds the bias of ALiBi to attention scores, or writes the bias or its slopes. The bias of query i and key j\n"
-    "is -slope[head] * |j - i|. If heads is a power of two, slope[h] = 2^(-max_bias * (h + 1) / heads);\n"
-    "otherwise the slopes are those of the paper's code.\n"
-    "\n"
-    "example: add the bias to scores, with a causal mask\n"
-    "  nrg position alibi --scores scores.npy --causal --o o.npy\n"
-    "\n" BIAS_HELP
-    "  --heads H              number of heads, without scores and slopes. Without --queries and --keys, the result is the\n"
-    "                         slopes, '<f4', of shape (heads,)\n"
-    "  --max-bias B           default 8\n"
-    "  --slopes FILE          other slopes, '<f4', of shape (heads,)\n" POSITION_HELP_END;
+#define BIAS_TABLE "slopes"
+#define OPTIONS_DEF "position/position_alibi.def"
+#define COMMAND "position alibi"
+#define OPERAND IN_SCORES
+#define REQUEST bias_request
+#define RUN position_alibi
+#include "../options.h"
 
-enum { OPT_HEADS = BIAS_NEXT, OPT_MAX_BIAS, OPT_ISA, OPT_HELP, OPTIONS };
-
-static const cli_option options[OPTIONS + 1] = {
-    BIAS_OPTIONS,
-    [BIAS_TABLE] = {"slopes", 0, 1},
-    [OPT_HEADS] = {"heads", 0, 1},
-    [OPT_MAX_BIAS] = {"max-bias", 0, 1},
-    [OPT_ISA] = {"isa", 0, 1},
-    [OPT_HELP] = {"help", 'h', 0},
-    [OPTIONS] = {NULL, 0, 0},
-};
-
-static int is_slopes_alone(const file_call *call) { return !file_in(call, BIAS_SCORES) && !call->value[BIAS_QUERIES]; }
+static int is_slopes_alone(const file_call *call) { return !file_in(call, IN_SCORES) && !call->value[OPT_QUERIES]; }
 
 static int ask(file_call *call)
 {
     bias_request *q = call->request;
     q->spec = nrg_score_bias_spec_alibi(0, 0, 0);
     q->max_bias = 8;
-    if (!bias_read(call, q) || !file_count(call, OPT_HEADS, 1, &q->spec.heads) ||
-        !file_double(call, OPT_MAX_BIAS, &q->max_bias) || file_excludes(call, OPT_HEADS, BIAS_TABLE) != CLI_DONE ||
-        file_excludes(call, OPT_HEADS, BIAS_SCORES) != CLI_DONE || file_excludes(call, OPT_MAX_BIAS, BIAS_TABLE) != CLI_DONE)
+    q->scale = 1;
+    if (!read_fields(call, q) || file_excludes(call, OPT_HEADS, IN_TABLE) != CLI_DONE ||
+        file_excludes(call, OPT_HEADS, IN_SCORES) != CLI_DONE || file_excludes(call, OPT_MAX_BIAS, IN_TABLE) != CLI_DONE)
         return CLI_REFUSED;
     if (!(q->max_bias >= 0 && isfinite(q->max_bias)))
         complain("--max-bias: expected a finite number of at least 0, got '%s'", call->value[OPT_MAX_BIAS]);
-    else if (!file_in(call, BIAS_SCORES) && !file_in(call, BIAS_TABLE) && !call->value[OPT_HEADS])
+    else if (!file_in(call, IN_SCORES) && !file_in(call, IN_TABLE) && !call->value[OPT_HEADS])
         complain("expected --heads, --slopes or --scores, got none; see nrg position alibi --help");
-    else if (!is_slopes_alone(call) || call->value[BIAS_KEYS] || call->value[BIAS_SCALE])
+    else if (!is_slopes_alone(call) || call->value[OPT_KEYS] || call->value[OPT_SCALE])
         return bias_require(call);
-    else if (file_in(call, BIAS_TABLE))
+    else if (file_in(call, IN_TABLE))
         complain("--slopes needs --scores, or --queries and --keys");
-    else if (call->value[BIAS_FIRST_POSITION] || call->value[BIAS_CAUSAL])
+    else if (call->value[OPT_FIRST_POSITION] || call->value[OPT_CAUSAL])
         complain("--first-position and --causal need --scores, or --queries and --keys");
-    else if (!file_out(call, BIAS_O))
-        file_missing(call, BIAS_INPUTS + BIAS_O, "");
+    else if (!file_out(call, OUT_O))
+        file_missing(call, INPUTS + OUT_O, "");
     else
         return CLI_DONE;
     return CLI_REFUSED;
@@ -69,18 +48,18 @@ static int ask(file_call *call)
 /* Those of the file, or new ones; from malloc, or a complaint and NULL. */
 static float *find_slopes(file_call *call, bias_request *q, int *status)
 {
-    npy_array *file = &call->in[BIAS_TABLE];
+    npy_array *file = &call->in[IN_TABLE];
     size_t heads = q->spec.heads;
     if (file->data) {
         const npy_shape wanted = file_shape(1, &heads);
-        if (!file_in(call, BIAS_SCORES))
+        if (!file_in(call, IN_SCORES))
             q->spec.heads = file->count;
-        *status = file->shape.ndim == 1 && !file_in(call, BIAS_SCORES)
+        *status = file->shape.ndim == 1 && !file_in(call, IN_SCORES)
                       ? CLI_DONE
-                      : array_check_shape(file, file_in(call, BIAS_TABLE), &wanted,
-                                          file_in(call, BIAS_SCORES) ? file_in(call, BIAS_SCORES) : "the heads");
+                      : array_check_shape(file, file_in(call, IN_TABLE), &wanted,
+                                          file_in(call, IN_SCORES) ? file_in(call, IN_SCORES) : "the heads");
         if (*status == CLI_DONE && file->dtype != NRG_F32)
-            *status = file_wrong_dtype(call, BIAS_TABLE, NRG_F32, NULL);
+            *status = file_wrong_dtype(call, IN_TABLE, NRG_F32, NULL);
         float *slopes = *status == CLI_DONE ? file->data : NULL;
         if (slopes)
             file->data = NULL;
@@ -113,8 +92,8 @@ static int compute(file_call *call)
     size_t batch;
     if (is_slopes_alone(call)) {
         const npy_shape shape = file_shape(1, &q->spec.heads);
-        int status = file_reserve(call, BIAS_O, NRG_F32, &shape);
-        return status == CLI_DONE ? file_answer(call, nrg_alibi_slopes(q->spec.heads, q->max_bias, call->out[BIAS_O].data))
+        int status = file_reserve(call, OUT_O, NRG_F32, &shape);
+        return status == CLI_DONE ? file_answer(call, nrg_alibi_slopes(q->spec.heads, q->max_bias, call->out[OUT_O].data))
                                   : status;
     }
     int status = bias_shape(call, q, &batch);
@@ -123,12 +102,4 @@ static int compute(file_call *call)
         status = add(call, q, batch, slopes);
     free(slopes);
     return status;
-}
-
-int position_alibi(char **arguments)
-{
-    static const file_command command = {"position alibi", help,        options, BIAS_INPUTS, BIAS_OUTPUTS,
-                                         OPTIONS,          BIAS_SCORES, 0,       ask,         compute};
-    bias_request q = {0};
-    return file_command_run(&command, &q, arguments);
 }

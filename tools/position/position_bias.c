@@ -12,32 +12,20 @@
 #include "../library.h"
 #include "position.h"
 
-int bias_read(const file_call *call, bias_request *q)
-{
-    long long first_position = 0;
-    q->scale = 1;
-    if (!file_count(call, BIAS_QUERIES, 0, &q->spec.queries) || !file_count(call, BIAS_KEYS, 0, &q->spec.keys) ||
-        !file_integer(call, BIAS_FIRST_POSITION, INT32_MIN, INT32_MAX, &first_position) ||
-        !file_float(call, BIAS_SCALE, &q->scale))
-        return 0;
-    q->spec.first_position = first_position;
-    q->spec.causal = call->value[BIAS_CAUSAL] != NULL;
-    if (isfinite(q->scale))
-        return 1;
-    complain("--scale: expected a finite number, got '%s'", call->value[BIAS_SCALE]);
-    return 0;
-}
+/* The first rows of both kinds, so that they have the same names in the same places. */
+#define OPTIONS_DEF "position/position_bias.def"
+#include "../options.h"
 
 int bias_require(const file_call *call)
 {
-    if (file_excludes(call, BIAS_SCORES, BIAS_QUERIES) != CLI_DONE || file_excludes(call, BIAS_SCORES, BIAS_KEYS) != CLI_DONE ||
-        file_needs(call, BIAS_QUERIES, BIAS_KEYS) != CLI_DONE || file_needs(call, BIAS_KEYS, BIAS_QUERIES) != CLI_DONE ||
-        file_needs(call, BIAS_SCALE, BIAS_SCORES) != CLI_DONE)
+    if (file_excludes(call, IN_SCORES, OPT_QUERIES) != CLI_DONE || file_excludes(call, IN_SCORES, OPT_KEYS) != CLI_DONE ||
+        file_needs(call, OPT_QUERIES, OPT_KEYS) != CLI_DONE || file_needs(call, OPT_KEYS, OPT_QUERIES) != CLI_DONE ||
+        file_needs(call, OPT_SCALE, IN_SCORES) != CLI_DONE)
         return CLI_REFUSED;
-    if (!file_in(call, BIAS_SCORES) && !call->value[BIAS_QUERIES])
+    if (!file_in(call, IN_SCORES) && !call->value[OPT_QUERIES])
         complain("expected --scores, or --queries and --keys, got none; see nrg %s --help", call->command->name);
-    else if (!file_out(call, BIAS_O))
-        file_missing(call, BIAS_INPUTS + BIAS_O, "");
+    else if (!file_out(call, OUT_O))
+        file_missing(call, INPUTS + OUT_O, "");
     else
         return CLI_DONE;
     return CLI_REFUSED;
@@ -46,13 +34,12 @@ int bias_require(const file_call *call)
 int bias_shape(const file_call *call, bias_request *q, size_t *batch)
 {
     position_shape s = {1, q->spec.heads, q->spec.queries, q->spec.keys};
-    int status = file_in(call, BIAS_SCORES) ? position_heads(call, BIAS_SCORES, &s) : CLI_DONE;
+    int status = file_in(call, IN_SCORES) ? position_heads(call, IN_SCORES, &s) : CLI_DONE;
     *batch = s.batch;
     q->spec.heads = s.heads;
     q->spec.queries = s.rows;
     q->spec.keys = s.columns;
-    if (!call->value[BIAS_FIRST_POSITION])
-        q->spec.first_position = (int64_t)s.columns - (int64_t)s.rows;
+    q->spec.first_position = call->value[OPT_FIRST_POSITION] ? q->first : (int64_t)s.columns - (int64_t)s.rows;
     return status;
 }
 
@@ -70,13 +57,13 @@ void *bias_diagonals(const bias_request *q, size_t element)
 int bias_add(file_call *call, const bias_request *q, size_t batch, const float *diagonals)
 {
     const nrg_score_bias_spec *s = &q->spec;
-    npy_array *o = &call->out[BIAS_O];
-    if (file_in(call, BIAS_SCORES))
-        file_reuse(call, BIAS_O, BIAS_SCORES);
+    npy_array *o = &call->out[OUT_O];
+    if (file_in(call, IN_SCORES))
+        file_reuse(call, OUT_O, IN_SCORES);
     else {
         const size_t dims[3] = {s->heads, s->queries, s->keys};
         const npy_shape shape = file_shape(3, dims);
-        int status = file_reserve(call, BIAS_O, NRG_F32, &shape);
+        int status = file_reserve(call, OUT_O, NRG_F32, &shape);
         if (status != CLI_DONE)
             return status;
         memset(o->data, 0, o->count * sizeof(float));

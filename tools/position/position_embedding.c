@@ -1,7 +1,6 @@
 /* nrg position embedding: tokens, positions and types, and the norm after them.
  *
  * SPDX-License-Identifier: MIT */
-#include <math.h>
 #include <string.h>
 
 #include <nrg/nrg.h>
@@ -10,55 +9,8 @@
 #include "../library.h"
 #include "position.h"
 
-static const char help[] =
-    "usage: nrg position embedding IDS.npy --table T.npy [--position-table P.npy]\n"
-    "           [--types IDS.npy --type-table S.npy] [--norm KIND] [OPTION]... --o O.npy\n"
-    "\n"
-    "Adds the embeddings of tokens, positions and types from left to right. Each sum is rounded once. Then\n"
-    "computes the norm, if there is one:\n"
-    "\n"
-    "  o = scale * T[id] + P[position] + S[type]\n"
-    "\n"
-    "example: tokens and positions, then LayerNorm\n"
-    "  nrg position embedding ids.npy --table table.npy --position-table positions.npy --norm layer --o o.npy\n"
-    "\n"
-    "  IDS.npy, --ids FILE    ids of the tokens, of shape (tokens,) or (..., tokens)\n"
-    "  --table FILE           T, of shape (rows, dim); all tables and o have one dtype\n"
-    "  --scale S              multiplies T; default 1\n"
-    "  --position-table FILE  P, of shape (rows, dim)\n"
-    "  --positions FILE       rows of P, of shape (tokens,) or that of the ids; without it K, K + 1, ... in each\n"
-    "                         sequence\n"
-    "  --first K              default 0\n"
-    "  --type-table FILE      S, of shape (rows, dim)\n"
-    "  --types FILE           rows of S, of shape (tokens,) or that of the ids\n"
-    "  --norm KIND            rms, layer or l2; default: no norm\n"
-    "  --w, --b FILE          weight and bias of the norm, of shape (dim,), '<f4' or the dtype of the tables\n"
-    "  --eps E                eps of the norm; default 1e-6, 1e-5 for layer, 1e-12 for l2\n"
-    "  -o, --o FILE           the result, of shape ids.shape + (dim,) (required)\n" POSITION_HELP_END;
-
-/* The ids of table i at IN_IDS + i. */
-enum { IN_IDS, IN_POSITIONS, IN_TYPES, IN_TABLE, IN_POSITION_TABLE, IN_TYPE_TABLE, IN_W, IN_B, INPUTS, TABLES = 3 };
-enum { OUT_O, OUTPUTS };
-enum { OPT_FIRST = INPUTS + OUTPUTS, OPT_SCALE, OPT_NORM, OPT_EPS, OPT_ISA, OPT_HELP, OPTIONS };
-
-static const cli_option options[OPTIONS + 1] = {
-    [IN_IDS] = {"ids", 0, 1},
-    [IN_POSITIONS] = {"positions", 0, 1},
-    [IN_TYPES] = {"types", 0, 1},
-    [IN_TABLE] = {"table", 0, 1},
-    [IN_POSITION_TABLE] = {"position-table", 0, 1},
-    [IN_TYPE_TABLE] = {"type-table", 0, 1},
-    [IN_W] = {"w", 0, 1},
-    [IN_B] = {"b", 0, 1},
-    [INPUTS + OUT_O] = {"o", 'o', 1},
-    [OPT_FIRST] = {"first", 0, 1},
-    [OPT_SCALE] = {"scale", 0, 1},
-    [OPT_NORM] = {"norm", 0, 1},
-    [OPT_EPS] = {"eps", 0, 1},
-    [OPT_ISA] = {"isa", 0, 1},
-    [OPT_HELP] = {"help", 'h', 0},
-    [OPTIONS] = {NULL, 0, 0},
-};
+/* Of tokens, positions and types. */
+enum { TABLES = 3 };
 
 typedef struct request {
     long long first;
@@ -66,6 +18,13 @@ typedef struct request {
     nrg_norm_spec norm;
     nrg_embed_table tables[TABLES];
 } request;
+
+#define OPTIONS_DEF "position/position_embedding.def"
+#define COMMAND "position embedding"
+#define OPERAND IN_IDS
+#define REQUEST request
+#define RUN position_embedding
+#include "../options.h"
 
 static int ask(file_call *call)
 {
@@ -76,12 +35,9 @@ static int ask(file_call *call)
         file_needs(call, OPT_FIRST, IN_POSITION_TABLE) != CLI_DONE || file_needs(call, IN_TYPES, IN_TYPE_TABLE) != CLI_DONE ||
         file_needs(call, IN_TYPE_TABLE, IN_TYPES) != CLI_DONE || file_needs(call, IN_W, OPT_NORM) != CLI_DONE ||
         file_needs(call, IN_B, OPT_NORM) != CLI_DONE || file_needs(call, OPT_EPS, OPT_NORM) != CLI_DONE ||
-        !file_integer(call, OPT_FIRST, 0, INT32_MAX, &q->first) || !file_float(call, OPT_SCALE, &q->scale) ||
-        !file_norm(call, OPT_NORM, OPT_EPS, &q->norm))
+        !read_fields(call, q) || !file_norm(call, OPT_NORM, OPT_EPS, &q->norm))
         return CLI_REFUSED;
-    if (!isfinite(q->scale))
-        complain("--scale: expected a finite number, got '%s'", call->value[OPT_SCALE]);
-    else if (!file_in(call, IN_IDS))
+    if (!file_in(call, IN_IDS))
         file_missing(call, IN_IDS, "");
     else if (!file_in(call, IN_TABLE))
         file_missing(call, IN_TABLE, "");
@@ -152,20 +108,4 @@ static int compute(file_call *call)
     if (status == CLI_DONE)
         status = add_and_normalize(call, q, &s);
     return status;
-}
-
-int position_embedding(char **arguments)
-{
-    static const file_command command = {"position embedding",
-                                         help,
-                                         options,
-                                         INPUTS,
-                                         OUTPUTS,
-                                         OPTIONS,
-                                         IN_IDS,
-                                         1u << IN_IDS | 1u << IN_POSITIONS | 1u << IN_TYPES,
-                                         ask,
-                                         compute};
-    request q = {0};
-    return file_command_run(&command, &q, arguments);
 }

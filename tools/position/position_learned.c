@@ -1,60 +1,24 @@
 /* nrg position learned: rows of a table, added to a tensor or alone; and the gradient of the table.
  *
  * SPDX-License-Identifier: MIT */
-#include <math.h>
-
 #include <nrg/nrg.h>
 
 #include "../npy/arrays.h"
 #include "../library.h"
 #include "position.h"
 
-static const char help[] =
-    "usage: nrg position learned X.npy --table P.npy [OPTION]... --o O.npy\n"
-    "       nrg position learned --table P.npy --positions IDS.npy [OPTION]... --o O.npy\n"
-    "       nrg position learned --backward DO.npy --rows N [OPTION]... --o DP.npy\n"
-    "\n"
-    "Adds rows of a table to x, or writes only these rows. Every product and sum is rounded once:\n"
-    "\n"
-    "  o = x + scale * table[position of each token]\n"
-    "\n"
-    "example: add the rows 0, 1, 2, ... of a table to the tokens of x\n"
-    "  nrg position learned x.npy --table table.npy --o o.npy\n"
-    "\n"
-    "  X.npy, -x, --x FILE    of shape (..., tokens, dim)\n"
-    "  --table FILE           of shape (rows, dim), with the dtype of x or '<f4'\n"
-    "  --positions FILE       rows of the table, of shape (tokens,) or x.shape[:-1]; without it K, K + 1, ...\n"
-    "  --first K              default 0\n"
-    "  --scale S              default 1\n"
-    "  -o, --o FILE           the result, with the shape and dtype of x; without x the rows, with the dtype of the\n"
-    "                         table, of shape positions.shape + (dim,) (required)\n"
-    "  --backward             x is the gradient of o; the result is the gradient of the table, '<f4', of shape\n"
-    "                         (rows, dim)\n"
-    "  --rows N               with --backward: rows of the table\n" POSITION_HELP_END;
-
-enum { IN_X, IN_TABLE, IN_POSITIONS, INPUTS };
-enum { OUT_O, OUTPUTS };
-enum { OPT_FIRST = INPUTS + OUTPUTS, OPT_SCALE, OPT_BACKWARD, OPT_ROWS, OPT_ISA, OPT_HELP, OPTIONS };
-
-static const cli_option options[OPTIONS + 1] = {
-    [IN_X] = {"x", 'x', 1},
-    [IN_TABLE] = {"table", 0, 1},
-    [IN_POSITIONS] = {"positions", 0, 1},
-    [INPUTS + OUT_O] = {"o", 'o', 1},
-    [OPT_FIRST] = {"first", 0, 1},
-    [OPT_SCALE] = {"scale", 0, 1},
-    [OPT_BACKWARD] = {"backward", 0, 0},
-    [OPT_ROWS] = {"rows", 0, 1},
-    [OPT_ISA] = {"isa", 0, 1},
-    [OPT_HELP] = {"help", 'h', 0},
-    [OPTIONS] = {NULL, 0, 0},
-};
-
 typedef struct request {
     long long first;
     size_t rows;
     float scale;
 } request;
+
+#define OPTIONS_DEF "position/position_learned.def"
+#define COMMAND "position learned"
+#define OPERAND IN_X
+#define REQUEST request
+#define RUN position_learned
+#include "../options.h"
 
 static int ask(file_call *call)
 {
@@ -64,12 +28,9 @@ static int ask(file_call *call)
         return CLI_REFUSED;
     if (file_excludes(call, IN_POSITIONS, OPT_FIRST) != CLI_DONE || file_excludes(call, OPT_BACKWARD, IN_TABLE) != CLI_DONE ||
         file_needs(call, OPT_BACKWARD, IN_X) != CLI_DONE || file_needs(call, OPT_BACKWARD, OPT_ROWS) != CLI_DONE ||
-        file_needs(call, OPT_ROWS, OPT_BACKWARD) != CLI_DONE || !file_integer(call, OPT_FIRST, 0, INT32_MAX, &q->first) ||
-        !file_count(call, OPT_ROWS, 0, &q->rows) || !file_float(call, OPT_SCALE, &q->scale))
+        file_needs(call, OPT_ROWS, OPT_BACKWARD) != CLI_DONE || !read_fields(call, q))
         return CLI_REFUSED;
-    if (!isfinite(q->scale))
-        complain("--scale: expected a finite number, got '%s'", call->value[OPT_SCALE]);
-    else if (!call->value[OPT_BACKWARD] && !file_in(call, IN_TABLE))
+    if (!call->value[OPT_BACKWARD] && !file_in(call, IN_TABLE))
         file_missing(call, IN_TABLE, "");
     else if (!file_in(call, IN_X) && !file_in(call, IN_POSITIONS))
         complain("--x or --positions: expected a file, got none; see nrg position learned --help");
@@ -172,12 +133,4 @@ static int compute(file_call *call)
     if (status == CLI_DONE && !is_backward)
         status = forward(call, q, &s, &rows);
     return status;
-}
-
-int position_learned(char **arguments)
-{
-    static const file_command command = {"position learned", help, options, INPUTS, OUTPUTS, OPTIONS, IN_X,
-                                         1u << IN_POSITIONS, ask,  compute};
-    request q = {0};
-    return file_command_run(&command, &q, arguments);
 }

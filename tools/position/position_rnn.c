@@ -7,50 +7,16 @@
 #include "../library.h"
 #include "position.h"
 
-static const char help[] =
-    "usage: nrg position rnn --w W.npy [--b B.npy] --p0 P0.npy --positions N [OPTION]... --o P.npy\n"
-    "       nrg position rnn --backward --w W.npy --p0 P0.npy --p P.npy --dp DP.npy [--dw|--db|--dp0 FILE]...\n"
-    "\n"
-    "Computes a chain of vectors, the encodings of n positions:\n"
-    "\n"
-    "  p_k = tanh(W p_(k-1) + b), k = 1 ... n\n"
-    "\n"
-    "example: the encodings of 100 positions\n"
-    "  nrg position rnn --w w.npy --b b.npy --p0 p0.npy --positions 100 --o p.npy\n"
-    "\n"
-    "  --w FILE               of shape (dim, dim); W and b have the dtype of p or '<f4'\n"
-    "  --b FILE               of shape (dim,); default 0\n"
-    "  --p0 FILE              of shape (dim,) or (chains, dim); p has its dtype\n"
-    "  --positions N          n\n"
-    "  -o, --o FILE           p, of shape (n, dim) or (chains, n, dim)\n"
-    "  --backward             compute gradients, from p and its gradient\n"
-    "  --p, --dp FILE         p of the forward pass, and its gradient with the same shape and dtype\n"
-    "  --dw, --db, --dp0 FILE gradients, '<f4', with the shapes of w, b and p0; at least one\n" POSITION_HELP_END;
-
-enum { IN_P0, IN_W, IN_B, IN_P, IN_DP, INPUTS };
-enum { OUT_O, OUT_DW, OUT_DB, OUT_DP0, OUTPUTS };
-enum { OPT_POSITIONS = INPUTS + OUTPUTS, OPT_BACKWARD, OPT_ISA, OPT_HELP, OPTIONS };
-
-static const cli_option options[OPTIONS + 1] = {
-    [IN_P0] = {"p0", 0, 1},
-    [IN_W] = {"w", 0, 1},
-    [IN_B] = {"b", 0, 1},
-    [IN_P] = {"p", 0, 1},
-    [IN_DP] = {"dp", 0, 1},
-    [INPUTS + OUT_O] = {"o", 'o', 1},
-    [INPUTS + OUT_DW] = {"dw", 0, 1},
-    [INPUTS + OUT_DB] = {"db", 0, 1},
-    [INPUTS + OUT_DP0] = {"dp0", 0, 1},
-    [OPT_POSITIONS] = {"positions", 0, 1},
-    [OPT_BACKWARD] = {"backward", 0, 0},
-    [OPT_ISA] = {"isa", 0, 1},
-    [OPT_HELP] = {"help", 'h', 0},
-    [OPTIONS] = {NULL, 0, 0},
-};
-
 typedef struct request {
     size_t positions, chains, dim;
 } request;
+
+#define OPTIONS_DEF "position/position_rnn.def"
+#define COMMAND "position rnn"
+#define OPERAND IN_P0
+#define REQUEST request
+#define RUN position_rnn
+#include "../options.h"
 
 static int ask(file_call *call)
 {
@@ -66,7 +32,7 @@ static int ask(file_call *call)
         if (file_excludes(call, of_forward[i], OPT_BACKWARD) != CLI_DONE)
             return CLI_REFUSED;
     if (file_needs(call, OPT_BACKWARD, IN_P) != CLI_DONE || file_needs(call, OPT_BACKWARD, IN_DP) != CLI_DONE ||
-        !file_count(call, OPT_POSITIONS, 0, &q->positions))
+        !read_fields(call, q))
         return CLI_REFUSED;
     if (!file_in(call, IN_P0) || !file_in(call, IN_W))
         file_missing(call, file_in(call, IN_P0) ? IN_W : IN_P0, "");
@@ -175,11 +141,4 @@ static int compute(file_call *call)
         return backward(call, q);
 #endif
     return forward(call, q);
-}
-
-int position_rnn(char **arguments)
-{
-    static const file_command command = {"position rnn", help, options, INPUTS, OUTPUTS, OPTIONS, IN_P0, 0, ask, compute};
-    request q = {0};
-    return file_command_run(&command, &q, arguments);
 }

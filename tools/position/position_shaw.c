@@ -7,49 +7,6 @@
 #include "../library.h"
 #include "position.h"
 
-static const char help[] =
-    "usage: nrg position shaw Q.npy --table R.npy --keys K [OPTION]... --o SCORES.npy\n"
-    "       nrg position shaw --values A.npy --table R.npy [OPTION]... --o O.npy\n"
-    "\n"
-    "Computes the terms of clipped relative positions in attention, for scores or for values:\n"
-    "\n"
-    "  scores[i, j] = q[i] . R[class(i, j)],   o[i] = sum over j of a[i, j] * R[class(i, j)]\n"
-    "  class(i, j) = clip(first_position + i - j, p_min, p_max) - p_min\n"
-    "\n"
-    "example: scores of queries and 16 keys\n"
-    "  nrg position shaw q.npy --table r.npy --keys 16 --o scores.npy\n"
-    "\n"
-    "  Q.npy, --q FILE        of shape (..., heads, queries, dim)\n"
-    "  --values FILE          weights instead of q, of shape (..., heads, queries, keys)\n"
-    "  --table FILE           R, of shape (classes, dim) or (heads, classes, dim), with their dtype or '<f4'\n"
-    "  --add FILE             added to the result, with its shape and dtype\n"
-    "  -o, --o FILE           of shape (..., heads, queries, keys) or (..., heads, queries, dim), with the dtype of q\n"
-    "                         or the weights (required)\n"
-    "  --keys K               number of keys, with q\n"
-    "  --first-position N     position of the first query, if the first key is at 0; default: keys - queries\n"
-    "  --p-min P              smallest distance; default -(classes - 1)/2; p_max is p_min + classes - 1\n"
-    "\n"
-    "Each is the gradient of the other: the gradient of q follows from the gradient of the scores as o does\n"
-    "from the weights.\n" POSITION_HELP_END;
-
-enum { IN_Q, IN_VALUES, IN_TABLE, IN_ADD, INPUTS };
-enum { OUT_O, OUTPUTS };
-enum { OPT_KEYS = INPUTS + OUTPUTS, OPT_FIRST_POSITION, OPT_P_MIN, OPT_ISA, OPT_HELP, OPTIONS };
-
-static const cli_option options[OPTIONS + 1] = {
-    [IN_Q] = {"q", 0, 1},
-    [IN_VALUES] = {"values", 0, 1},
-    [IN_TABLE] = {"table", 0, 1},
-    [IN_ADD] = {"add", 0, 1},
-    [INPUTS + OUT_O] = {"o", 'o', 1},
-    [OPT_KEYS] = {"keys", 0, 1},
-    [OPT_FIRST_POSITION] = {"first-position", 0, 1},
-    [OPT_P_MIN] = {"p-min", 0, 1},
-    [OPT_ISA] = {"isa", 0, 1},
-    [OPT_HELP] = {"help", 'h', 0},
-    [OPTIONS] = {NULL, 0, 0},
-};
-
 typedef struct request {
     size_t keys;
     long long first_position, p_min;
@@ -57,12 +14,18 @@ typedef struct request {
 
 static const long long far = 1LL << 40;
 
+#define OPTIONS_DEF "position/position_shaw.def"
+#define COMMAND "position shaw"
+#define OPERAND IN_Q
+#define REQUEST request
+#define RUN position_shaw
+#include "../options.h"
+
 static int ask(file_call *call)
 {
     request *q = call->request;
     if (file_excludes(call, IN_Q, IN_VALUES) != CLI_DONE || file_excludes(call, IN_VALUES, OPT_KEYS) != CLI_DONE ||
-        !file_count(call, OPT_KEYS, 0, &q->keys) || !file_integer(call, OPT_FIRST_POSITION, -far, far, &q->first_position) ||
-        !file_integer(call, OPT_P_MIN, -far, far, &q->p_min))
+        !read_fields(call, q))
         return CLI_REFUSED;
     if (!file_in(call, IN_Q) && !file_in(call, IN_VALUES))
         complain("--q or --values: expected a file, got none; see nrg position shaw --help");
@@ -130,11 +93,4 @@ static int compute(file_call *call)
     args.a = call->in[IN_VALUES].data;
     args.o = call->out[OUT_O].data;
     return file_answer(call, nrg_relative_values(&args, 0, 1));
-}
-
-int position_shaw(char **arguments)
-{
-    static const file_command command = {"position shaw", help, options, INPUTS, OUTPUTS, OPTIONS, IN_Q, 0, ask, compute};
-    request q = {0};
-    return file_command_run(&command, &q, arguments);
 }

@@ -7,65 +7,30 @@
 #include "../library.h"
 #include "position.h"
 
-static const char help[] =
-    "usage: nrg position shift X.npy [OPTION]... --o SCORES.npy\n"
-    "       nrg position shift --backward DSCORES.npy [OPTION]... --o DX.npy\n"
-    "\n"
-    "Moves scores of distances to the keys at these distances. It computes 0 where x has no such column:\n"
-    "\n"
-    "  scores[i, j] = x[i, j - i + shift]\n"
-    "\n"
-    "example: the relative shift of Transformer-XL\n"
-    "  nrg position shift x.npy --o scores.npy\n"
-    "\n"
-    "  X.npy, -x, --x FILE    of shape (..., heads, queries, rel): a column for each distance, in descending order\n"
-    "  -o, --o FILE           of shape (..., heads, queries, keys), with the dtype of x (required)\n"
-    "  --add FILE             added to the result, with its shape and dtype\n"
-    "  --kind KIND            transformer-xl (default): shift = queries - 1, rel = keys\n"
-    "                         xlnet: shift = queries, rel = queries + keys\n"
-    "  --shift S              another shift\n"
-    "  --keys K               number of keys; default: from the kind\n"
-    "  --backward             x is the gradient of the scores; the result is the gradient of x, of shape\n"
-    "                         (..., heads, queries, rel)\n"
-    "  --rel R                with --backward: columns of x; default: from the kind\n" POSITION_HELP_END;
-
-enum { IN_X, IN_ADD, INPUTS };
-enum { OUT_O, OUTPUTS };
-enum { OPT_KIND = INPUTS + OUTPUTS, OPT_SHIFT, OPT_KEYS, OPT_BACKWARD, OPT_REL, OPT_ISA, OPT_HELP, OPTIONS };
-
-static const cli_option options[OPTIONS + 1] = {
-    [IN_X] = {"x", 'x', 1},
-    [IN_ADD] = {"add", 0, 1},
-    [INPUTS + OUT_O] = {"o", 'o', 1},
-    [OPT_KIND] = {"kind", 0, 1},
-    [OPT_SHIFT] = {"shift", 0, 1},
-    [OPT_KEYS] = {"keys", 0, 1},
-    [OPT_BACKWARD] = {"backward", 0, 0},
-    [OPT_REL] = {"rel", 0, 1},
-    [OPT_ISA] = {"isa", 0, 1},
-    [OPT_HELP] = {"help", 'h', 0},
-    [OPTIONS] = {NULL, 0, 0},
-};
-
-enum { TRANSFORMER_XL, XLNET };
-static const char *const kinds[] = {"transformer-xl", "xlnet", NULL};
-
 typedef struct request {
     int kind;
     long long shift;
     size_t columns; /* of the result, where it was said */
 } request;
 
+enum { TRANSFORMER_XL, XLNET };
+static const char *const kinds[] = {"transformer-xl", "xlnet", NULL};
+static const long long far = 1LL << 40;
+
+#define OPTIONS_DEF "position/position_shift.def"
+#define COMMAND "position shift"
+#define OPERAND IN_X
+#define REQUEST request
+#define RUN position_shift
+#include "../options.h"
+
 static int ask(file_call *call)
 {
-    const long long far = 1LL << 40;
     request *q = call->request;
-    q->kind = file_word(call, OPT_KIND, kinds);
     if (call->value[OPT_BACKWARD] && !library_holds("--backward", "backward"))
         return CLI_REFUSED;
-    if (q->kind < 0 || file_excludes(call, OPT_KEYS, OPT_BACKWARD) != CLI_DONE ||
-        file_needs(call, OPT_REL, OPT_BACKWARD) != CLI_DONE || !file_integer(call, OPT_SHIFT, -far, far, &q->shift) ||
-        !file_count(call, OPT_KEYS, 0, &q->columns) || !file_count(call, OPT_REL, 0, &q->columns))
+    if (file_excludes(call, OPT_KEYS, OPT_BACKWARD) != CLI_DONE || file_needs(call, OPT_REL, OPT_BACKWARD) != CLI_DONE ||
+        !read_fields(call, q))
         return CLI_REFUSED;
     if (!file_in(call, IN_X))
         file_missing(call, IN_X, "");
@@ -123,11 +88,4 @@ static int compute(file_call *call)
     args.x = call->in[IN_X].data;
     args.scores = call->out[OUT_O].data;
     return file_answer(call, nrg_relative_shift_forward(&args, 0, 1));
-}
-
-int position_shift(char **arguments)
-{
-    static const file_command command = {"position shift", help, options, INPUTS, OUTPUTS, OPTIONS, IN_X, 0, ask, compute};
-    request q = {0};
-    return file_command_run(&command, &q, arguments);
 }

@@ -9,86 +9,33 @@
 #include "../library.h"
 #include "position.h"
 
-static const char help[] =
-    "usage: nrg position sinusoidal --rows N --dim D [OPTION]... --o TABLE.npy\n"
-    "       nrg position sinusoidal [OPTION]... X.npy --o O.npy\n"
-    "\n"
-    "Writes the table of sines and cosines, or adds it to x:\n"
-    "\n"
-    "  p[k, 2i] = sin(k * base^(-2i/dim)), p[k, 2i+1] = cos(k * base^(-2i/dim))\n"
-    "\n"
-    "example: the table for 512 positions of 768 elements\n"
-    "  nrg position sinusoidal --rows 512 --dim 768 --o table.npy\n"
-    "\n"
-    "  X.npy, -x, --x FILE    of shape (..., tokens, dim): o = x + p, the sum rounded once\n"
-    "  -o, --o FILE           the table, of shape (rows, dim), or o, with the shape and dtype of x (required)\n"
-    "  --rows N, --dim D      size of the table\n"
-    "  --dtype TYPE           dtype of the table: f32 (default) or f16\n"
-    "  --positions FILE       of shape (rows,) or (tokens,); without it K, K + 1, ...\n"
-    "  --first-position K     default 0\n"
-    "  --layout LAYOUT        interleaved (default): sin, cos, sin, cos; concatenated: all sines, then all cosines;\n"
-    "                         cosines-first: all cosines, then all sines\n"
-    "  --base B               default 10000\n"
-    "  --to-base              exponents from 0 to -1: -i/(dim/2 - 1); with --layout concatenated the tables of\n"
-    "                         tensor2tensor, fairseq, MarianNMT and Whisper\n" POSITION_HELP_END;
-
-enum { IN_X, IN_POSITIONS, INPUTS };
-enum { OUT_O, OUTPUTS };
-enum {
-    OPT_ROWS = INPUTS + OUTPUTS,
-    OPT_DIM,
-    OPT_DTYPE,
-    OPT_FIRST,
-    OPT_LAYOUT,
-    OPT_BASE,
-    OPT_TO_BASE,
-    OPT_ISA,
-    OPT_HELP,
-    OPTIONS
-};
-
-static const cli_option options[OPTIONS + 1] = {
-    [IN_X] = {"x", 'x', 1},
-    [IN_POSITIONS] = {"positions", 0, 1},
-    [INPUTS + OUT_O] = {"o", 'o', 1},
-    [OPT_ROWS] = {"rows", 0, 1},
-    [OPT_DIM] = {"dim", 0, 1},
-    [OPT_DTYPE] = {"dtype", 0, 1},
-    [OPT_FIRST] = {"first-position", 0, 1},
-    [OPT_LAYOUT] = {"layout", 0, 1},
-    [OPT_BASE] = {"base", 0, 1},
-    [OPT_TO_BASE] = {"to-base", 0, 0},
-    [OPT_ISA] = {"isa", 0, 1},
-    [OPT_HELP] = {"help", 'h', 0},
-    [OPTIONS] = {NULL, 0, 0},
-};
-
-static const char *const layouts[] = {"interleaved", "concatenated", "cosines-first", NULL};
-static const char *const dtypes[] = {"f32", "f16", NULL};
-
 typedef struct request {
     size_t rows, dim;
     long long first;
     double base;
-    nrg_dtype dtype;
+    int is_f16; /* the table, without x */
     nrg_sinusoidal_layout layout;
 } request;
+
+static const char *const layouts[] = {"interleaved", "concatenated", "cosines-first", NULL};
+static const char *const dtypes[] = {"f32", "f16", NULL};
+
+#define OPTIONS_DEF "position/position_sinusoidal.def"
+#define COMMAND "position sinusoidal"
+#define OPERAND IN_X
+#define REQUEST request
+#define RUN position_sinusoidal
+#include "../options.h"
 
 static int ask(file_call *call)
 {
     request *q = call->request;
-    int dtype = file_word(call, OPT_DTYPE, dtypes), layout = file_word(call, OPT_LAYOUT, layouts);
+    q->base = 10000;
     if (file_in(call, IN_X) && !library_holds("--x", "embed"))
         return CLI_REFUSED;
-    if (dtype < 0 || layout < 0 || file_excludes(call, IN_POSITIONS, OPT_FIRST) != CLI_DONE ||
-        file_excludes(call, IN_POSITIONS, OPT_ROWS) != CLI_DONE || file_excludes(call, IN_X, OPT_ROWS) != CLI_DONE ||
-        file_excludes(call, IN_X, OPT_DIM) != CLI_DONE || file_excludes(call, IN_X, OPT_DTYPE) != CLI_DONE)
-        return CLI_REFUSED;
-    q->dtype = dtype ? NRG_F16 : NRG_F32;
-    q->layout = (nrg_sinusoidal_layout)layout;
-    q->base = 10000;
-    if (!file_count(call, OPT_ROWS, 0, &q->rows) || !file_count(call, OPT_DIM, 1, &q->dim) ||
-        !file_integer(call, OPT_FIRST, INT32_MIN, INT32_MAX, &q->first) || !file_double(call, OPT_BASE, &q->base))
+    if (file_excludes(call, IN_POSITIONS, OPT_FIRST) != CLI_DONE || file_excludes(call, IN_POSITIONS, OPT_ROWS) != CLI_DONE ||
+        file_excludes(call, IN_X, OPT_ROWS) != CLI_DONE || file_excludes(call, IN_X, OPT_DIM) != CLI_DONE ||
+        file_excludes(call, IN_X, OPT_DTYPE) != CLI_DONE || !read_fields(call, q))
         return CLI_REFUSED;
     if (!(q->base >= 0x1p-400 && q->base <= 0x1p400))
         complain("--base: expected a number above 0, from 2^-400 to 2^400, got '%s'", call->value[OPT_BASE]);
@@ -107,7 +54,7 @@ static int fill_table(const file_call *call, const request *q, double *frequenci
     spec.base = q->base;
     spec.spread = call->value[OPT_TO_BASE] ? NRG_SINUSOIDAL_TO_BASE : NRG_SINUSOIDAL_BELOW_BASE;
     spec.layout = q->layout;
-    nrg_sinusoidal_args args = nrg_sinusoidal_args_init(q->dtype, q->rows, frequencies, table);
+    nrg_sinusoidal_args args = nrg_sinusoidal_args_init((q->is_f16 ? NRG_F16 : NRG_F32), q->rows, frequencies, table);
     args.positions = call->in[IN_POSITIONS].data;
     args.first_position = (int32_t)q->first;
     nrg_status status = nrg_sinusoidal_frequencies(&spec, frequencies);
@@ -186,14 +133,6 @@ static int compute(file_call *call)
         q->rows = call->in[IN_POSITIONS].count;
     const size_t dims[2] = {q->rows, q->dim};
     const npy_shape shape = file_shape(2, dims);
-    int status = file_reserve(call, OUT_O, q->dtype, &shape);
+    int status = file_reserve(call, OUT_O, (q->is_f16 ? NRG_F16 : NRG_F32), &shape);
     return status == CLI_DONE ? make_table(call, q, call->out[OUT_O].data) : status;
-}
-
-int position_sinusoidal(char **arguments)
-{
-    static const file_command command = {"position sinusoidal", help, options, INPUTS, OUTPUTS, OPTIONS, IN_X,
-                                         1u << IN_POSITIONS,    ask,  compute};
-    request q = {0};
-    return file_command_run(&command, &q, arguments);
 }

@@ -10,37 +10,13 @@
 #include "position.h"
 #include "position_bias.h"
 
-static const char help[] =
-    "usage: nrg position t5 BETA.npy (--scores S.npy | --queries Q --keys K) [OPTION]... --o O.npy\n"
-    "       nrg position t5 --backward --scores DO.npy [OPTION]... --o DBETA.npy\n"
-    "       nrg position t5 --list [OPTION]...\n"
-    "\n"
-    "Adds the relative bias of T5 to attention scores. The bias of query i and key j is\n"
-    "beta[bucket of j - i, head]. --list prints the distances of each bucket.\n"
-    "\n"
-    "example: the bias of 16 queries and 16 keys\n"
-    "  nrg position t5 beta.npy --queries 16 --keys 16 --o bias.npy\n"
-    "\n"
-    "  BETA.npy, --table FILE of shape (buckets, heads), '<f4' or '<f2'\n" BIAS_HELP
-    "  --one-sided            keys after the query have the bucket of distance 0, and no other buckets\n"
-    "  --max-distance N       larger distances are in the last bucket; default 128\n"
-    "  --backward             the scores are the gradient of o; the result is the gradient of beta, '<f4'\n"
-    "  --buckets N            for --backward and --list; default 32. Otherwise the number of rows of beta\n" POSITION_HELP_END;
-
-enum { OPT_ONE_SIDED = BIAS_NEXT, OPT_MAX_DISTANCE, OPT_BACKWARD, OPT_BUCKETS, OPT_LIST, OPT_ISA, OPT_HELP, OPTIONS };
-
-static const cli_option options[OPTIONS + 1] = {
-    BIAS_OPTIONS,
-    [BIAS_TABLE] = {"table", 0, 1},
-    [OPT_ONE_SIDED] = {"one-sided", 0, 0},
-    [OPT_MAX_DISTANCE] = {"max-distance", 0, 1},
-    [OPT_BACKWARD] = {"backward", 0, 0},
-    [OPT_BUCKETS] = {"buckets", 0, 1},
-    [OPT_LIST] = {"list", 0, 0},
-    [OPT_ISA] = {"isa", 0, 1},
-    [OPT_HELP] = {"help", 'h', 0},
-    [OPTIONS] = {NULL, 0, 0},
-};
+#define BIAS_TABLE "table"
+#define OPTIONS_DEF "position/position_t5.def"
+#define COMMAND "position t5"
+#define OPERAND IN_TABLE
+#define REQUEST bias_request
+#define RUN position_t5
+#include "../options.h"
 
 /* Checks that the library has a rule for this number of buckets and this distance. */
 static int check_rule(const nrg_score_bias_spec *s)
@@ -54,32 +30,33 @@ static int check_rule(const nrg_score_bias_spec *s)
 
 static int ask(file_call *call)
 {
-    static const int not_of_list[] = {BIAS_SCORES,         BIAS_TABLE,  BIAS_INPUTS + BIAS_O, BIAS_QUERIES, BIAS_KEYS,
-                                      BIAS_FIRST_POSITION, BIAS_CAUSAL, BIAS_SCALE,           OPT_BACKWARD};
+    static const int not_of_list[] = {IN_SCORES,          IN_TABLE,   INPUTS + OUT_O, OPT_QUERIES, OPT_KEYS,
+                                      OPT_FIRST_POSITION, OPT_CAUSAL, OPT_SCALE,      OPT_BACKWARD};
     bias_request *q = call->request;
     q->spec = nrg_score_bias_spec_t5(0, 0, 0);
-    long long buckets = q->spec.buckets, max_distance = q->spec.max_distance;
+    q->scale = 1;
+    q->buckets = q->spec.buckets;
+    q->max_distance = q->spec.max_distance;
     int is_list = call->value[OPT_LIST] != NULL, is_backward = call->value[OPT_BACKWARD] != NULL;
     if (call->value[OPT_BACKWARD] && !library_holds("--backward", "backward"))
         return CLI_REFUSED;
     for (size_t i = 0; i < sizeof not_of_list / sizeof not_of_list[0]; i++)
         if (file_excludes(call, OPT_LIST, not_of_list[i]) != CLI_DONE)
             return CLI_REFUSED;
-    if (!bias_read(call, q) || !file_integer(call, OPT_BUCKETS, 2, INT32_MAX, &buckets) ||
-        !file_integer(call, OPT_MAX_DISTANCE, 2, INT32_MAX, &max_distance) ||
-        file_excludes(call, OPT_BACKWARD, BIAS_TABLE) != CLI_DONE || file_excludes(call, OPT_BACKWARD, BIAS_SCALE) != CLI_DONE ||
-        file_needs(call, OPT_BACKWARD, BIAS_SCORES) != CLI_DONE || file_excludes(call, OPT_BUCKETS, BIAS_TABLE) != CLI_DONE)
+    if (!read_fields(call, q) || file_excludes(call, OPT_BACKWARD, IN_TABLE) != CLI_DONE ||
+        file_excludes(call, OPT_BACKWARD, OPT_SCALE) != CLI_DONE || file_needs(call, OPT_BACKWARD, IN_SCORES) != CLI_DONE ||
+        file_excludes(call, OPT_BUCKETS, IN_TABLE) != CLI_DONE)
         return CLI_REFUSED;
-    q->spec.buckets = (int)buckets;
-    q->spec.max_distance = (int)max_distance;
+    q->spec.buckets = (int)q->buckets;
+    q->spec.max_distance = (int)q->max_distance;
     q->spec.bidirectional = !call->value[OPT_ONE_SIDED];
-    if (!is_list && !is_backward && !file_in(call, BIAS_TABLE)) {
-        file_missing(call, BIAS_TABLE, "");
+    if (!is_list && !is_backward && !file_in(call, IN_TABLE)) {
+        file_missing(call, IN_TABLE, "");
         return CLI_REFUSED;
     }
     if (!is_list && bias_require(call) != CLI_DONE)
         return CLI_REFUSED;
-    return file_in(call, BIAS_TABLE) ? CLI_DONE : check_rule(&q->spec);
+    return file_in(call, IN_TABLE) ? CLI_DONE : check_rule(&q->spec);
 }
 
 static int bucket_of(const nrg_score_bias_spec *s, int64_t distance)
@@ -125,7 +102,7 @@ static void list(const nrg_score_bias_spec *s)
 
 static int forward(file_call *call, bias_request *q, size_t batch)
 {
-    const npy_array *table = &call->in[BIAS_TABLE];
+    const npy_array *table = &call->in[IN_TABLE];
     float *diagonals = bias_diagonals(q, sizeof *diagonals);
     if (!diagonals)
         return CLI_FAILED;
@@ -140,10 +117,10 @@ static int forward(file_call *call, bias_request *q, size_t batch)
 static int backward(file_call *call, const bias_request *q, size_t batch)
 {
     const nrg_score_bias_spec *s = &q->spec;
-    const npy_array *d_o = &call->in[BIAS_SCORES];
+    const npy_array *d_o = &call->in[IN_SCORES];
     const size_t dims[2] = {(size_t)s->buckets, s->heads};
     const npy_shape shape = file_shape(2, dims);
-    int status = file_reserve(call, BIAS_O, NRG_F32, &shape);
+    int status = file_reserve(call, OUT_O, NRG_F32, &shape);
     double *diagonals = status == CLI_DONE ? bias_diagonals(q, sizeof *diagonals) : NULL;
     if (!diagonals)
         return status == CLI_DONE ? CLI_FAILED : status;
@@ -151,7 +128,7 @@ static int backward(file_call *call, const bias_request *q, size_t batch)
         nrg_score_bias_backward_args_init(d_o->dtype, batch, s->heads, s->queries, s->keys, d_o->data, diagonals);
     nrg_status answer = nrg_score_bias_backward(&args, 0, 1);
     if (answer == NRG_OK)
-        answer = nrg_t5_diagonals_backward(s, diagonals, 0, call->out[BIAS_O].data, 0, 0, 0, 1);
+        answer = nrg_t5_diagonals_backward(s, diagonals, 0, call->out[OUT_O].data, 0, 0, 0, 1);
     free(diagonals);
     return file_answer(call, answer);
 }
@@ -159,12 +136,12 @@ static int backward(file_call *call, const bias_request *q, size_t batch)
 
 static int check_table(const file_call *call, bias_request *q)
 {
-    const npy_array *table = &call->in[BIAS_TABLE];
+    const npy_array *table = &call->in[IN_TABLE];
     size_t heads = table->shape.ndim == 2 ? table->shape.dims[1] : 0;
     if (table->shape.ndim != 2 || table->shape.dims[0] > INT32_MAX)
-        return file_wrong_shape(call, BIAS_TABLE, "(buckets, heads)");
-    if (file_in(call, BIAS_SCORES) && q->spec.heads != heads) {
-        complain("%s: expected %zu heads as in %s, got %zu", file_in(call, BIAS_TABLE), q->spec.heads, file_in(call, BIAS_SCORES),
+        return file_wrong_shape(call, IN_TABLE, "(buckets, heads)");
+    if (file_in(call, IN_SCORES) && q->spec.heads != heads) {
+        complain("%s: expected %zu heads as in %s, got %zu", file_in(call, IN_TABLE), q->spec.heads, file_in(call, IN_SCORES),
                  heads);
         return CLI_REFUSED;
     }
@@ -182,7 +159,7 @@ static int compute(file_call *call)
         return CLI_DONE;
     }
     int status = bias_shape(call, q, &batch);
-    if (status == CLI_DONE && file_in(call, BIAS_TABLE))
+    if (status == CLI_DONE && file_in(call, IN_TABLE))
         status = check_table(call, q);
     if (status != CLI_DONE)
         return status;
@@ -191,12 +168,4 @@ static int compute(file_call *call)
         return backward(call, q, batch);
 #endif
     return forward(call, q, batch);
-}
-
-int position_t5(char **arguments)
-{
-    static const file_command command = {"position t5", help,       options, BIAS_INPUTS, BIAS_OUTPUTS,
-                                         OPTIONS,       BIAS_TABLE, 0,       ask,         compute};
-    bias_request q = {0};
-    return file_command_run(&command, &q, arguments);
 }

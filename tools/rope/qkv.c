@@ -6,79 +6,8 @@
 
 #include <nrg/nrg.h>
 
-#include "../commands.h"
-#include "../file_command.h"
 #include "../library.h"
 #include "../npy/arrays.h"
-
-static const char qkv_help[] =
-    "usage: nrg qkv [OPTION]... --q Q.npy --q-o QO.npy\n"
-    "       nrg qkv [OPTION]... --q Q.npy --q-o QO.npy --k K.npy --k-o KO.npy --v V.npy --v-o VO.npy\n"
-    "       nrg qkv --slots S.npy [OPTION]... --k K.npy --k-cache C.npy --k-o C.npy ...\n"
-    "\n"
-    "Prepares q, k and v for attention. It normalizes every head of q and k, rotates it, and writes k and v to\n"
-    "the slots of a cache.\n"
-    "\n"
-    "example: QK-norm and rotation of q and k\n"
-    "  nrg qkv --norm rms --mode neox --q q.npy --q-o qo.npy --k k.npy --k-o ko.npy\n"
-    "\n"
-    "files, '<f4' or '<f2', in C order; q, k and v have one dtype, caches may have another\n"
-    "  --q, --k, --v FILE     of shape (tokens, heads, dim); v may have another dim\n"
-    "  --q-o, --k-o, --v-o FILE  the results; with --slots, k-o and v-o are complete caches\n"
-    "  --k-cache, --v-cache FILE  of shape (slots, heads, dim); slots without a token keep their content\n"
-    "  --slots FILE           '<i4' or '<i8', of shape (tokens,): the slot of each token, all different;\n"
-    "                         -1: do not write this token\n"
-    "  --positions FILE       '<i4' or '<i8', of shape (tokens,)\n"
-    "  --q-w, --k-w FILE      '<f4', of shape (dim,): weights of --norm\n"
-    "options\n"
-    "  --norm KIND            rms, layer or l2: normalize the heads of q and k before the rotation\n"
-    "  --eps E                eps of the norm; default 1e-6, 1e-5 for layer, 1e-12 for l2\n"
-    "  --mode MODE            normal: pairs (2p, 2p + 1) (default); neox: pairs (p, p + n_dims/2)\n"
-    "  --n-dims N             elements to rotate; default: all\n"
-    "  --first-position K     position of the first token, without --positions; default 0\n"
-    "  --freq-base B          default 10000\n"
-    "  --freq-scale S         multiplies theta; default 1\n"
-    "  --isa NAME             scalar, avx2, avx512, neon or generic; default: see nrg info\n";
-
-enum { IN_Q, IN_K, IN_V, IN_K_CACHE, IN_V_CACHE, IN_SLOTS, IN_POSITIONS, IN_Q_W, IN_K_W, INPUTS };
-enum { OUT_Q, OUT_K, OUT_V, OUTPUTS };
-enum {
-    OPT_NORM = INPUTS + OUTPUTS,
-    OPT_EPS,
-    OPT_MODE,
-    OPT_N_DIMS,
-    OPT_FIRST,
-    OPT_FREQ_BASE,
-    OPT_FREQ_SCALE,
-    OPT_ISA,
-    OPT_HELP,
-    OPTIONS
-};
-
-static const cli_option options[OPTIONS + 1] = {
-    [IN_Q] = {"q", 'q', 1},
-    [IN_K] = {"k", 'k', 1},
-    [IN_V] = {"v", 'v', 1},
-    [IN_K_CACHE] = {"k-cache", 0, 1},
-    [IN_V_CACHE] = {"v-cache", 0, 1},
-    [IN_SLOTS] = {"slots", 0, 1},
-    [IN_POSITIONS] = {"positions", 0, 1},
-    [IN_Q_W] = {"q-w", 0, 1},
-    [IN_K_W] = {"k-w", 0, 1},
-    [INPUTS + OUT_Q] = {"q-o", 0, 1},
-    [INPUTS + OUT_K] = {"k-o", 0, 1},
-    [INPUTS + OUT_V] = {"v-o", 0, 1},
-    [OPT_NORM] = {"norm", 0, 1},
-    [OPT_EPS] = {"eps", 0, 1},
-    [OPT_MODE] = {"mode", 0, 1},
-    [OPT_N_DIMS] = {"n-dims", 0, 1},
-    [OPT_FIRST] = {"first-position", 0, 1},
-    [OPT_FREQ_BASE] = {"freq-base", 0, 1},
-    [OPT_FREQ_SCALE] = {"freq-scale", 0, 1},
-    [OPT_ISA] = {"isa", 0, 1},
-    [OPT_HELP] = {"help", 'h', 0},
-    [OPTIONS] = {NULL, 0, 0},
-};
 
 typedef struct request {
     nrg_rope_spec rope;
@@ -86,6 +15,13 @@ typedef struct request {
     nrg_qkv_args args;
     int64_t *slots;
 } request;
+
+#define OPTIONS_DEF "rope/qkv.def"
+#define COMMAND "qkv"
+#define OPERAND IN_Q
+#define REQUEST request
+#define RUN command_qkv
+#include "../options.h"
 
 /* Checks which options need or exclude each other. */
 static int check_options(const file_call *call)
@@ -263,21 +199,4 @@ static int compute(file_call *call)
     const int status = compute_with(call, q);
     free(q->slots);
     return status;
-}
-
-int command_qkv(char **arguments)
-{
-    static const file_command command = {.name = "qkv",
-                                         .help = qkv_help,
-                                         .options = options,
-                                         .inputs = INPUTS,
-                                         .outputs = OUTPUTS,
-                                         .count = OPTIONS,
-                                         .operand = IN_Q,
-                                         .integers = 1u << IN_SLOTS | 1u << IN_POSITIONS,
-                                         .ask = ask,
-                                         .compute = compute};
-    request q;
-    memset(&q, 0, sizeof q);
-    return file_command_run(&command, &q, arguments);
 }

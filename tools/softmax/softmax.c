@@ -5,69 +5,15 @@
 
 #include <nrg/nrg.h>
 
-#include "../commands.h"
-#include "../file_command.h"
 #include "../library.h"
 #include "../npy/arrays.h"
 
-static const char softmax_help[] =
-    "usage: nrg softmax [OPTION]... X.npy --o O.npy\n"
-    "       nrg softmax --backward --do DO.npy [OPTION]... O.npy --dx DX.npy\n"
-    "\n"
-    "Computes the softmax of the last axis, the keys. The axis before it counts queries, the one before\n"
-    "that heads. All other axes count samples.\n"
-    "\n"
-    "example: attention scores of heads of 64 elements, scaled by 1/sqrt(64), with a causal mask\n"
-    "  nrg softmax --scale 0.125 --causal scores.npy --o p.npy\n"
-    "\n"
-    "files, '<f4' or '<f2', in C order\n"
-    "  X.npy, -x, --x FILE    scores; with --backward, the result of the forward pass\n"
-    "  --mask FILE            queries x keys, added to the scores of all heads\n"
-    "  -o, --o FILE           the result, with the shape of X\n"
-    "  --do FILE              with --backward: the gradient of o\n"
-    "  --dx FILE              with --backward: the gradient of x\n"
-    "options\n"
-    "  --log                  log-softmax\n"
-    "  --scale S              multiplies the scores; default 1\n"
-    "  --cap C                soft cap: C * tanh(x * S / C); default: none\n"
-    "  --causal               query i sees key j only if j <= i + first position\n"
-    "  --window W             and only if j > i + first position - W; default: no limit\n"
-    "  --first-position N     position of the first query; default: keys - queries\n"
-    "  --backward             compute the gradient; not with --mask or --cap\n"
-    "  --isa NAME             scalar, avx2, avx512, neon or generic; default: see nrg info\n";
-
-enum { IN_X, IN_MASK, IN_D_O, INPUTS };
-enum { OUT_O, OUT_DX, OUTPUTS };
-enum {
-    OPT_LOG = INPUTS + OUTPUTS,
-    OPT_SCALE,
-    OPT_CAP,
-    OPT_CAUSAL,
-    OPT_WINDOW,
-    OPT_FIRST_POSITION,
-    OPT_BACKWARD,
-    OPT_ISA,
-    OPT_HELP,
-    OPTIONS
-};
-
-static const cli_option options[OPTIONS + 1] = {
-    [IN_X] = {"x", 'x', 1},
-    [IN_MASK] = {"mask", 0, 1},
-    [IN_D_O] = {"do", 0, 1},
-    [INPUTS + OUT_O] = {"o", 'o', 1},
-    [INPUTS + OUT_DX] = {"dx", 0, 1},
-    [OPT_LOG] = {"log", 0, 0},
-    [OPT_SCALE] = {"scale", 0, 1},
-    [OPT_CAP] = {"cap", 0, 1},
-    [OPT_CAUSAL] = {"causal", 0, 0},
-    [OPT_WINDOW] = {"window", 0, 1},
-    [OPT_FIRST_POSITION] = {"first-position", 0, 1},
-    [OPT_BACKWARD] = {"backward", 0, 0},
-    [OPT_ISA] = {"isa", 0, 1},
-    [OPT_HELP] = {"help", 'h', 0},
-    [OPTIONS] = {NULL, 0, 0},
-};
+#define OPTIONS_DEF "softmax/softmax.def"
+#define COMMAND "softmax"
+#define OPERAND IN_X
+#define REQUEST nrg_softmax_args
+#define RUN command_softmax
+#include "../options.h"
 
 static int check_files(const file_call *call)
 {
@@ -95,11 +41,7 @@ static int ask(file_call *call)
     nrg_softmax_args *a = call->request;
     long long first = 0;
     *a = nrg_softmax_args_init(NRG_F32, 0, 0, 0, 0, NULL, NULL);
-    a->log = call->value[OPT_LOG] != NULL;
-    a->causal = call->value[OPT_CAUSAL] != NULL;
-    if (!file_float(call, OPT_SCALE, &a->scale) || !file_float(call, OPT_CAP, &a->cap) ||
-        !file_count(call, OPT_WINDOW, 1, &a->window) ||
-        !file_integer(call, OPT_FIRST_POSITION, -((long long)1 << 60), (long long)1 << 60, &first) ||
+    if (!read_fields(call, a) || !file_integer(call, OPT_FIRST_POSITION, -((long long)1 << 60), (long long)1 << 60, &first) ||
         (call->value[OPT_BACKWARD] && !library_holds("--backward", "backward")))
         return CLI_REFUSED;
     a->first_position = first;
@@ -158,20 +100,4 @@ static int compute(file_call *call)
     a->mask = mask->data;
     a->o = call->out[OUT_O].data;
     return file_answer(call, nrg_softmax_forward(a, 0, 1));
-}
-
-int command_softmax(char **arguments)
-{
-    static const file_command command = {.name = "softmax",
-                                         .help = softmax_help,
-                                         .options = options,
-                                         .inputs = INPUTS,
-                                         .outputs = OUTPUTS,
-                                         .count = OPTIONS,
-                                         .operand = IN_X,
-                                         .ask = ask,
-                                         .compute = compute};
-    nrg_softmax_args args;
-    memset(&args, 0, sizeof args);
-    return file_command_run(&command, &args, arguments);
 }

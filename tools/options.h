@@ -1,0 +1,125 @@
+/* tools/options.h: the options of a command that reads and writes .npy files, from one list of them.
+ *
+ * The list is a file of these rows, which is what --help prints in this order, without what the command has no place for:
+ *
+ *     FILE_IN(name, "option", letter, help), FILE_IDS, FILE_BYTES    an input: numbers, positions or ids, bytes; IN_name
+ *     FILE_OUT(name, "option", letter, help)                         an output: OUT_name
+ *     TEXT(name, "option", help), FLAG                               OPT_name, whose value the command reads, or which has none
+ *     DOUBLE(name, "option", field, help), FLOAT, FINITE             a field of the request
+ *     COUNT(name, "option", field, least, help)
+ *     INTEGER(name, "option", field, least, most, help)
+ *     WORD(name, "option", field, words, help)                       the index of the value in a list that ends with NULL
+ *     SWITCH(name, "option", field, help)                            1 where it is given, 0 where it is not
+ *     HELP(text)
+ *
+ * --isa and --help come last. A command defines before it includes this file, and defines ask and compute (file_command.h) after:
+ *
+ *     OPTIONS_DEF   the list
+ *     COMMAND       its name: "softmax"
+ *     OPERAND       the input that an argument without an option stands for
+ *     REQUEST       a struct, which is zeros at first
+ *     RUN           the function that commands.h declares
+ *
+ * Only OPTIONS_DEF: no more than the names of the options. SPDX-License-Identifier: MIT */
+#include <string.h>
+
+#include "commands.h"
+#include "file_command.h"
+
+#define FILE_IN(name, option, letter, help) OPTION_ROW(IN, name, option, letter, CLI_VALUE, , help)
+#define FILE_IDS(name, option, letter, help) OPTION_ROW(IN, name, option, letter, CLI_INTEGERS, , help)
+#define FILE_BYTES(name, option, letter, help) OPTION_ROW(IN, name, option, letter, CLI_BYTES, , help)
+#define FILE_OUT(name, option, letter, help) OPTION_ROW(OUT, name, option, letter, CLI_VALUE, , help)
+#define FLAG(name, option, help) OPTION_ROW(OPT, name, option, 0, 0, , help)
+#define TEXT(name, option, help) OPTION_ROW(OPT, name, option, 0, CLI_VALUE, , help)
+#define SWITCH(name, option, field, help)                                                                                        \
+    OPTION_ROW(OPT, name, option, 0, 0, &&(q->field = call->value[OPT_##name] != NULL, 1), help)
+#define FIELD(name, option, read, help) OPTION_ROW(OPT, name, option, 0, CLI_VALUE, &&(!call->value[OPT_##name] || read), help)
+#define DOUBLE(name, option, field, help) FIELD(name, option, file_double(call, OPT_##name, &q->field), help)
+#define FLOAT(name, option, field, help) FIELD(name, option, file_float(call, OPT_##name, &q->field), help)
+#define FINITE(name, option, field, help) FIELD(name, option, file_finite(call, OPT_##name, &q->field), help)
+#define COUNT(name, option, field, least, help) FIELD(name, option, file_count(call, OPT_##name, least, &q->field), help)
+#define INTEGER(name, option, field, least, most, help)                                                                          \
+    FIELD(name, option, file_integer(call, OPT_##name, least, most, &q->field), help)
+#define WORD(name, option, field, words, help)                                                                                   \
+    FIELD(name, option, ((word = file_word(call, OPT_##name, words)) >= 0 && (q->field = word, 1)), help)
+#define HELP(help) OPTION_ROW(NONE, , , , , , help)
+
+#define ONLY_IN_IN(...) __VA_ARGS__
+#define ONLY_IN_OUT(...)
+#define ONLY_IN_OPT(...)
+#define ONLY_IN_NONE(...)
+#define ONLY_OUT_IN(...)
+#define ONLY_OUT_OUT(...) __VA_ARGS__
+#define ONLY_OUT_OPT(...)
+#define ONLY_OUT_NONE(...)
+#define ONLY_OPT_IN(...)
+#define ONLY_OPT_OUT(...)
+#define ONLY_OPT_OPT(...) __VA_ARGS__
+#define ONLY_OPT_NONE(...)
+
+enum {
+#define OPTION_ROW(where, name, option, letter, takes, read, help) ONLY_IN_##where(IN_##name, )
+#include OPTIONS_DEF
+#undef OPTION_ROW
+    INPUTS
+};
+
+enum {
+#define OPTION_ROW(where, name, option, letter, takes, read, help) ONLY_OUT_##where(OUT_##name, )
+#include OPTIONS_DEF
+#undef OPTION_ROW
+    OUTPUTS
+};
+
+enum {
+    OPT_BEFORE_ALL = INPUTS + OUTPUTS - 1,
+#define OPTION_ROW(where, name, option, letter, takes, read, help) ONLY_OPT_##where(OPT_##name, )
+#include OPTIONS_DEF
+#undef OPTION_ROW
+    OPT_ISA,
+    OPT_HELP,
+    OPTIONS
+};
+
+#ifdef COMMAND
+static const cli_option options[OPTIONS + 1] = {
+#define OPTION_ROW(where, name, option, letter, takes, read, help)                                                               \
+    ONLY_IN_##where([IN_##name] = {option, letter, takes}, ) ONLY_OUT_##where([INPUTS + OUT_##name] = {option, letter, takes}, ) \
+        ONLY_OPT_##where([OPT_##name] = {option, letter, takes}, )
+#include OPTIONS_DEF
+#undef OPTION_ROW
+    [OPT_ISA] = {"isa", 0, CLI_VALUE},
+    [OPT_HELP] = {"help", 'h', 0},
+    [OPTIONS] = {NULL, 0, 0},
+};
+
+static const char command_help[] =
+#define OPTION_ROW(where, name, option, letter, takes, read, help) help
+#include OPTIONS_DEF
+#undef OPTION_ROW
+    ;
+
+/* Fills in the fields of the request whose options are given, and all switches. 0 after a complaint. */
+static inline int read_fields(const file_call *call, REQUEST *q)
+{
+    int word;
+    (void)call, (void)q, (void)word; /* not every command has fields */
+    return 1
+#define OPTION_ROW(where, name, option, letter, takes, read, help) read
+#include OPTIONS_DEF
+#undef OPTION_ROW
+        ;
+}
+
+static int ask(file_call *call);
+static int compute(file_call *call);
+
+int RUN(char **arguments)
+{
+    static const file_command command = {COMMAND, command_help, options, INPUTS, OUTPUTS, OPTIONS, OPERAND, ask, compute};
+    REQUEST q;
+    memset(&q, 0, sizeof q);
+    return file_command_run(&command, &q, arguments);
+}
+#endif
