@@ -74,6 +74,13 @@ int file_excludes(const file_call *call, int option, int other)
     return CLI_REFUSED;
 }
 
+int file_has_gradient(const file_call *call, int which)
+{
+    while (which < call->command->outputs && !file_out(call, which))
+        which++;
+    return which < call->command->outputs;
+}
+
 int file_missing(const file_call *call, int option, const char *when)
 {
     complain("--%s: expected a file%s, got none; see nrg %s --help", option_name(call, option), when, call->command->name);
@@ -173,22 +180,25 @@ int file_workspace(file_call *call, nrg_status answer, size_t bytes, void **work
     return *workspace ? CLI_DONE : arrays_no_memory(bytes);
 }
 
+int file_check(const file_call *call, int input, const npy_shape *shape, file_dtype dtype, int beside)
+{
+    const npy_array *array = &call->in[input];
+    const nrg_dtype wanted = dtype == FILE_F32 ? NRG_F32 : call->in[beside].dtype;
+    if (!array->data)
+        return CLI_DONE;
+    const int status = array_check_shape(array, file_in(call, input), shape, file_in(call, beside));
+    if (status != CLI_DONE || array->dtype == wanted || (dtype == FILE_SAME_OR_F32 && array->dtype == NRG_F32))
+        return status;
+    return file_wrong_dtype(call, input, wanted, dtype == FILE_F32 ? NULL : file_in(call, beside));
+}
+
 int file_check_weights(file_call *call, int w, int b, size_t dim, int beside)
 {
-    const npy_shape wanted = file_shape(1, &dim);
-    const int both[2] = {w, b};
-    for (int i = 0; i < 2; i++) {
-        const npy_array *array = &call->in[both[i]];
-        if (!array->data)
-            continue;
-        int status = array_check_shape(array, file_in(call, both[i]), &wanted, file_in(call, beside));
-        if (status != CLI_DONE)
-            return status;
-        if (array->dtype != NRG_F32 && array->dtype != call->in[beside].dtype) {
-            return file_wrong_dtype(call, both[i], call->in[beside].dtype, file_in(call, beside));
-        }
-    }
-    return arrays_match_weights(&call->in[w], &call->in[b]);
+    const npy_shape shape = file_shape(1, &dim);
+    int status = file_check(call, w, &shape, FILE_SAME_OR_F32, beside);
+    if (status == CLI_DONE)
+        status = file_check(call, b, &shape, FILE_SAME_OR_F32, beside);
+    return status == CLI_DONE ? arrays_match_weights(&call->in[w], &call->in[b]) : status;
 }
 
 /* The library validates the spec before files are read. It reads no pointer, since there are no rows. */
@@ -282,6 +292,9 @@ int file_command_run(const file_command *command, void *request, char **argument
         return CLI_DONE;
     }
     const char *isa = call.value[command->count - ISA_FROM_END];
+    for (int i = 0; i < command->count && status == CLI_DONE; i++)
+        if (call.value[i] && strcmp(command->options[i].name, "backward") == 0 && !library_holds("--backward", "backward"))
+            status = CLI_REFUSED;
     if (status == CLI_DONE)
         status = command->ask(&call);
     if (status == CLI_DONE && isa)

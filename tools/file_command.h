@@ -53,6 +53,9 @@ int file_word(const file_call *call, int option, const char *const *words);
 int file_needs(const file_call *call, int option, int other);
 int file_excludes(const file_call *call, int option, int other);
 
+/* Whether an output is wanted, from which on all are gradients. */
+int file_has_gradient(const file_call *call, int which);
+
 /* Error messages that several commands use. Each returns CLI_REFUSED. when: "", or for example " with --backward". */
 int file_missing(const file_call *call, int option, const char *when);
 /* CLI_REFUSED after a complaint unless both are given. */
@@ -65,6 +68,10 @@ int file_wrong_dtype(const file_call *call, int input, nrg_dtype expected, const
 
 /* CLI_DONE, or CLI_REFUSED after the sentence of the library's status and the options that were given. */
 int file_answer(const file_call *call, nrg_status status);
+
+/* Checks an input, if it is there: its shape, and that it has the dtype of the input `beside`, or may have '<f4', or has it. */
+typedef enum file_dtype { FILE_SAME, FILE_SAME_OR_F32, FILE_F32 } file_dtype;
+int file_check(const file_call *call, int input, const npy_shape *shape, file_dtype dtype, int beside);
 
 /* Takes memory for an output: dense, of this shape. */
 int file_reserve(file_call *call, int which, nrg_dtype dtype, const npy_shape *shape);

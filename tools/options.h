@@ -10,6 +10,10 @@
  *     INTEGER(name, "option", field, least, most, help)
  *     WORD(name, "option", field, words, help)                       the index of the value in a list that ends with NULL
  *     SWITCH(name, "option", field, help)                            1 where it is given, 0 where it is not
+ *     NEEDS(option, other), EXCLUDES(option, other)                  by their whole names: IN_X, INPUTS + OUT_O, OPT_EPS
+ *     REQUIRED(option)
+ *     FORWARD_ONLY(option), FORWARD(option)                          not with --backward; required without it
+ *     BACKWARD_ONLY(option), BACKWARD(option)                        not without --backward; required with it
  *     HELP(text)
  *
  * --isa and --help come last. A command defines before it includes this file, and defines ask and compute (file_command.h) after:
@@ -43,6 +47,18 @@
     FIELD(name, option, file_integer(call, OPT_##name, least, most, &q->field), help)
 #define WORD(name, option, field, words, help)                                                                                   \
     FIELD(name, option, ((word = file_word(call, OPT_##name, words)) >= 0 && (q->field = word, 1)), help)
+#define RULE(wrong, answer) OPTION_ROW(NONE, , , , , &&(!(wrong) || answer == CLI_DONE), )
+#define NEEDS(option, other) RULE(call->value[option], file_needs(call, option, other))
+#define EXCLUDES(option, other) RULE(call->value[option], file_excludes(call, option, other))
+#define REQUIRED(option) RULE(!call->value[option], file_missing(call, option, ""))
+#define FORWARD_ONLY(option)                                                                                                     \
+    RULE(call->value[OPT_BACKWARD] && call->value[option], file_unusable(call, option, " with --backward"))
+#define BACKWARD_ONLY(option)                                                                                                    \
+    RULE(!call->value[OPT_BACKWARD] && call->value[option], file_unusable(call, option, " without --backward"))
+#define FORWARD(option)                                                                                                          \
+    FORWARD_ONLY(option) RULE(!call->value[OPT_BACKWARD] && !call->value[option], file_missing(call, option, ""))
+#define BACKWARD(option)                                                                                                         \
+    BACKWARD_ONLY(option) RULE(call->value[OPT_BACKWARD] && !call->value[option], file_missing(call, option, " with --backward"))
 #define HELP(help) OPTION_ROW(NONE, , , , , , help)
 
 #define ONLY_IN_IN(...) __VA_ARGS__
@@ -100,7 +116,8 @@ static const char command_help[] =
 #undef OPTION_ROW
     ;
 
-/* Fills in the fields of the request whose options are given, and all switches. 0 after a complaint. */
+/* Checks the rules and fills in the fields of the request whose options are given, and all switches, in the order of the rows.
+ * 0 after a complaint. */
 static inline int read_fields(const file_call *call, REQUEST *q)
 {
     int word;

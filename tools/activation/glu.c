@@ -57,8 +57,7 @@ static int ask(file_call *call)
         return CLI_REFUSED;
     q->args = nrg_glu_args_init((nrg_activation)g, NRG_F32, 0, 1, NULL, NULL, NULL);
     q->rows = TWO_TENSORS;
-    if (!read_fields(call, q) || (call->value[OPT_BACKWARD] && !library_holds("--backward", "backward")) ||
-        formats_ask(call, &quantized, &format, &rounding) != CLI_DONE)
+    if (!read_fields(call, q) || formats_ask(call, &quantized, &format, &rounding) != CLI_DONE)
         return CLI_REFUSED;
     /* the library validates the numbers before files are read; it reads no pointer, since there are no rows */
     const nrg_status status = nrg_glu_forward(&q->args, 0, 1);
@@ -85,17 +84,6 @@ static int read_shape(const file_call *call, request *q, npy_shape *shape)
     q->args.dim = *last;
     q->args.dtype = x->dtype;
     return CLI_DONE;
-}
-
-static int check_input(const file_call *call, int input, const npy_shape *shape)
-{
-    const npy_array *array = &call->in[input];
-    if (!array->data)
-        return CLI_DONE;
-    const int status = array_check_shape(array, file_in(call, input), shape, file_in(call, IN_X));
-    if (status != CLI_DONE || array->dtype == call->in[IN_X].dtype)
-        return status;
-    return file_wrong_dtype(call, input, call->in[IN_X].dtype, file_in(call, IN_X));
 }
 
 /* Where a and b are in x, and da and db in dx. */
@@ -135,9 +123,9 @@ static int compute(file_call *call)
     npy_shape shape;
     int status = read_shape(call, q, &shape);
     if (status == CLI_DONE)
-        status = check_input(call, IN_B, &shape);
+        status = file_check(call, IN_B, &shape, FILE_SAME, IN_X);
     if (status == CLI_DONE)
-        status = check_input(call, IN_D_O, &shape);
+        status = file_check(call, IN_D_O, &shape, FILE_SAME, IN_X);
     for (int i = 0; i < OUTPUTS && status == CLI_DONE; i++)
         if (file_out(call, i) && i != OUT_PACKED && i != OUT_SCALES)
             status = file_reserve(call, i, q->args.dtype, i == OUT_DX ? &call->in[IN_X].shape : &shape);

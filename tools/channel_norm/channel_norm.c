@@ -29,56 +29,7 @@ static const char *const layouts[] = {"nchw", "nhwc", NULL};
 #define RUN command_channel_norm
 #include "../options.h"
 
-enum { FIRST_GRADIENT = OUT_DX };
-
 /* ---- options ---- */
-
-/* An option that belongs to the other direction, or -1. */
-static int find_foreign(const file_call *call, int backward)
-{
-    if (call->value[IN_D_O] && !backward)
-        return IN_D_O;
-    for (int i = 0; i < OUTPUTS; i++)
-        if (call->value[INPUTS + i] && (i >= FIRST_GRADIENT) != backward)
-            return INPUTS + i;
-    for (int i = OPT_TRAIN; i <= OPT_FOLD; i++)
-        if (call->value[i] && backward)
-            return i;
-    return -1;
-}
-
-/* An option whose other one is missing. */
-static int needs_another(const file_call *call)
-{
-    static const struct {
-        int option, needed;
-    } pairs[] = {
-        {IN_RUNNING_MEAN, IN_RUNNING_VAR},
-        {IN_RUNNING_VAR, IN_RUNNING_MEAN},
-        {INPUTS + OUT_RUNNING_MEAN, OPT_TRAIN},
-        {INPUTS + OUT_RUNNING_VAR, OPT_TRAIN},
-        {OPT_MOMENTUM, OPT_TRAIN},
-        {OPT_CUMULATIVE, OPT_TRAIN},
-        {OPT_TRAIN, INPUTS + OUT_RUNNING_MEAN},
-        {OPT_TRAIN, INPUTS + OUT_RUNNING_VAR},
-        {OPT_BATCHES, OPT_CUMULATIVE},
-        {INPUTS + OUT_SCALE, OPT_FOLD},
-        {INPUTS + OUT_SHIFT, OPT_FOLD},
-        {OPT_FOLD, IN_RUNNING_MEAN},
-    };
-    for (size_t i = 0; i < sizeof pairs / sizeof pairs[0]; i++)
-        if (file_needs(call, pairs[i].option, pairs[i].needed) != CLI_DONE)
-            return 1;
-    return 0;
-}
-
-static int has_gradient(const file_call *call)
-{
-    for (int i = FIRST_GRADIENT; i < OUTPUTS; i++)
-        if (call->value[INPUTS + i])
-            return 1;
-    return 0;
-}
 
 /* What excludes what. */
 static int check_combination(const file_call *call, const channel_request *q)
@@ -109,19 +60,16 @@ static int check_combination(const file_call *call, const channel_request *q)
 
 static int require(const file_call *call, const channel_request *q)
 {
-    int foreign = find_foreign(call, q->backward);
-    if (foreign >= 0)
-        complain(q->backward ? "--%s cannot be used with --backward" : "--%s needs --backward", options[foreign].name);
-    else if (!file_in(call, IN_X))
+    if (!file_in(call, IN_X))
         file_missing(call, IN_X, "");
     else if (q->backward && !file_in(call, IN_D_O))
         complain("--backward needs --do, the gradient of o");
-    else if (q->backward && !has_gradient(call))
+    else if (q->backward && !file_has_gradient(call, OUT_DX))
         complain("--dx, --dy, --dw or --db: expected at least one file with --backward, got none");
     else if (!q->backward && !file_out(call, OUT_O))
         file_missing(call, INPUTS + OUT_O, "");
     else
-        return !needs_another(call);
+        return 1;
     return 0;
 }
 
@@ -142,8 +90,6 @@ static int ask(file_call *call)
 {
     channel_request *q = call->request;
     q->backward = call->value[OPT_BACKWARD] != NULL;
-    if (q->backward && !library_holds("--backward", "backward"))
-        return CLI_REFUSED;
     q->train = call->value[OPT_TRAIN] != NULL;
     q->fold = call->value[OPT_FOLD] != NULL;
     q->spec = nrg_channel_norm_spec_batch(NRG_F32, 1, 1e-5);
@@ -152,7 +98,7 @@ static int ask(file_call *call)
     q->spec.cumulative = call->value[OPT_CUMULATIVE] != NULL;
     if (file_in(call, IN_RUNNING_MEAN) && !q->train)
         q->spec.source = NRG_STATISTICS_RUNNING;
-    if (!require(call, q) || !read_fields(call, q) || !check_combination(call, q))
+    if (!read_fields(call, q) || !require(call, q) || !check_combination(call, q))
         return CLI_REFUSED;
     q->spec.over = q->over == OVER_BATCH ? NRG_CHANNEL_OVER_BATCH : NRG_CHANNEL_OVER_GROUP;
     return ask_library(call, q);
@@ -192,40 +138,22 @@ static int split_shape(const file_call *call, channel_request *q)
     return CLI_DONE;
 }
 
-static int is_of_channels(int input) { return input >= IN_W && input <= IN_RUNNING_VAR; }
-
-static int check_shape(const file_call *call, const channel_request *q, int input)
-{
-    npy_shape wanted = call->in[IN_X].shape;
-    if (is_of_channels(input))
-        wanted = file_shape(1, &q->c);
-    return array_check_shape(&call->in[input], file_in(call, input), &wanted, file_in(call, IN_X));
-}
-
-/* y and do have the dtype of x, w and b may be f32 beside f16, the running statistics always are. */
-static int check_dtype(const file_call *call, int input)
-{
-    nrg_dtype dtype = call->in[input].dtype, x_dtype = call->in[IN_X].dtype;
-    if (input == IN_RUNNING_MEAN || input == IN_RUNNING_VAR)
-        return dtype == NRG_F32 ? CLI_DONE : file_wrong_dtype(call, input, NRG_F32, NULL);
-    if (dtype == x_dtype || (is_of_channels(input) && dtype == NRG_F32))
-        return CLI_DONE;
-    return file_wrong_dtype(call, input, x_dtype, file_in(call, IN_X));
-}
-
 static int read_spec(file_call *call, channel_request *q)
 {
     nrg_channel_norm_spec *s = &q->spec;
+    const npy_shape *rows = &call->in[IN_X].shape;
     int status = split_shape(call, q);
-    for (int i = IN_X + 1; i < INPUTS && status == CLI_DONE; i++) {
-        if (!file_in(call, i))
-            continue;
-        status = check_shape(call, q, i);
-        if (status == CLI_DONE)
-            status = check_dtype(call, i);
-    }
+    const npy_shape line = file_shape(1, &q->c);
     if (status == CLI_DONE)
-        status = arrays_match_weights(&call->in[IN_W], &call->in[IN_B]);
+        status = file_check(call, IN_Y, rows, FILE_SAME, IN_X);
+    if (status == CLI_DONE)
+        status = file_check_weights(call, IN_W, IN_B, q->c, IN_X);
+    if (status == CLI_DONE)
+        status = file_check(call, IN_RUNNING_MEAN, &line, FILE_F32, IN_X);
+    if (status == CLI_DONE)
+        status = file_check(call, IN_RUNNING_VAR, &line, FILE_F32, IN_X);
+    if (status == CLI_DONE)
+        status = file_check(call, IN_D_O, rows, FILE_SAME, IN_X);
     s->channels = q->c;
     if (q->over == OVER_INSTANCE)
         s->groups = q->c;

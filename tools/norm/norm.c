@@ -28,29 +28,7 @@ static const char *const gates[] = {"pre", "post", NULL};
 #define RUN command_norm
 #include "../options.h"
 
-enum { FIRST_GRADIENT = OUT_DX };
-
 /* ---- options ---- */
-
-/* An option that belongs to the other direction, or -1. */
-static int find_foreign(const file_call *call, int backward)
-{
-    for (int i = IN_D_O; i < INPUTS; i++)
-        if (call->value[i] && !backward)
-            return i;
-    for (int i = 0; i < OUTPUTS; i++)
-        if (call->value[INPUTS + i] && (i >= FIRST_GRADIENT) != backward)
-            return INPUTS + i;
-    return call->value[OPT_Y_DTYPE] && !backward ? OPT_Y_DTYPE : -1;
-}
-
-static int has_gradient(const file_call *call)
-{
-    for (int i = FIRST_GRADIENT; i < OUTPUTS; i++)
-        if (file_out(call, i))
-            return 1;
-    return 0;
-}
 
 static int require_forward(const file_call *call)
 {
@@ -71,7 +49,7 @@ static int require_backward(const file_call *call)
         complain("--r-in and --%s cannot be combined: r is the sum of x and y", file_in(call, IN_X) ? "x" : "y");
     else if (!file_in(call, IN_D_O))
         complain("--backward needs --do, the gradient of o");
-    else if (!has_gradient(call))
+    else if (!file_has_gradient(call, OUT_DX))
         complain("--dx, --dy, --dz, --dw or --db: expected at least one file with --backward, got none");
     else if (file_in(call, IN_MEAN) && !call->value[OPT_LAYER])
         complain("--mean-in needs --layer: other norms subtract no mean");
@@ -88,10 +66,7 @@ static int require_backward(const file_call *call)
 
 static int require(const file_call *call, const request *q)
 {
-    int foreign = find_foreign(call, q->backward);
-    if (foreign >= 0)
-        complain(q->backward ? "--%s cannot be used with --backward" : "--%s needs --backward", options[foreign].name);
-    else if (!!call->value[OPT_RMS] + !!call->value[OPT_LAYER] + !!call->value[OPT_L2] > 1)
+    if (!!call->value[OPT_RMS] + !!call->value[OPT_LAYER] + !!call->value[OPT_L2] > 1)
         complain("--rms, --layer and --l2 cannot be combined");
     else
         return q->backward ? require_backward(call) : require_forward(call);
@@ -161,12 +136,10 @@ static int ask(file_call *call)
     static const format_options quantized = {OUT_PACKED, OUT_SCALES, OUT_O, OPT_FORMAT, OPT_AWAY, OPT_BACKWARD};
     request *q = call->request;
     q->backward = call->value[OPT_BACKWARD] != NULL;
-    if (q->backward && !library_holds("--backward", "backward"))
-        return CLI_REFUSED;
     q->spec = call->value[OPT_LAYER] ? nrg_norm_spec_layer(NRG_F32, 1, 1e-5)
               : call->value[OPT_L2]  ? nrg_norm_spec_l2(NRG_F32, 1, 1e-12)
                                      : nrg_norm_spec_rms(NRG_F32, 1, 1e-6);
-    if (!require(call, q) || !read_options(call, q) || !check_combination(call, q) ||
+    if (!read_options(call, q) || !require(call, q) || !check_combination(call, q) ||
         formats_ask(call, &quantized, &q->spec.format, &q->spec.rounding) != CLI_DONE)
         return CLI_REFUSED;
     return ask_library(call, q);
@@ -212,45 +185,28 @@ static npy_shape statistics_shape(const file_call *call, const request *q)
     return shape;
 }
 
-static int check_shape(const file_call *call, const request *q, int input)
-{
-    npy_shape wanted = call->in[leader(call)].shape;
-    if (input == IN_W || input == IN_B) {
-        wanted = file_shape(1, &q->spec.dim);
-    } else if (input == IN_MEAN) {
-        wanted = statistics_shape(call, q);
-    }
-    return array_check_shape(&call->in[input], file_in(call, input), &wanted, file_in(call, leader(call)));
-}
-
 /* z and do have the dtype of x, dr_in that of r; the others may be f32 beside f16. */
-static int check_dtype(const file_call *call, const request *q, int input)
-{
-    nrg_dtype dtype = call->in[input].dtype, first = call->in[leader(call)].dtype;
-    nrg_dtype wanted = input == IN_DR_IN && q->spec.r_dtype ? q->spec.r_dtype : input == IN_MEAN ? NRG_F32 : first;
-    const int is_fixed = input == IN_MEAN || input == IN_DR_IN || input == IN_Z || input == IN_D_O;
-    if (dtype == wanted || (!is_fixed && dtype == NRG_F32))
-        return CLI_DONE;
-    return file_wrong_dtype(call, input, wanted, input == IN_MEAN ? NULL : input == IN_DR_IN ? "r" : file_in(call, leader(call)));
-}
-
-/* r before dr_in, which has its dtype. */
 static int check_inputs(file_call *call, request *q)
 {
-    static const int order[] = {IN_X, IN_Y, IN_Z, IN_W, IN_B, IN_D_O, IN_R, IN_DR_IN, IN_MEAN};
-    for (int i = 0; i < INPUTS; i++) {
-        int input = order[i], status;
-        if (!file_in(call, input))
-            continue;
-        status = check_shape(call, q, input);
-        if (status == CLI_DONE)
-            status = check_dtype(call, q, input);
-        if (status != CLI_DONE)
-            return status;
-        if (input == IN_R)
-            q->spec.r_dtype = call->in[IN_R].dtype;
-    }
-    return CLI_DONE;
+    const int first = leader(call);
+    const npy_shape *rows = &call->in[first].shape, line = file_shape(1, &q->spec.dim), statistics = statistics_shape(call, q);
+    const struct {
+        int input;
+        const npy_shape *shape;
+        file_dtype dtype;
+    } inputs[] = {{IN_Y, rows, FILE_SAME_OR_F32},  {IN_Z, rows, FILE_SAME},   {IN_W, &line, FILE_SAME_OR_F32},
+                  {IN_B, &line, FILE_SAME_OR_F32}, {IN_D_O, rows, FILE_SAME}, {IN_R, rows, FILE_SAME_OR_F32},
+                  {IN_MEAN, &statistics, FILE_F32}};
+    const npy_array *dr_in = &call->in[IN_DR_IN];
+    int status = CLI_DONE;
+    for (size_t i = 0; i < sizeof inputs / sizeof inputs[0] && status == CLI_DONE; i++)
+        status = file_check(call, inputs[i].input, inputs[i].shape, inputs[i].dtype, first);
+    if (call->in[IN_R].data)
+        q->spec.r_dtype = call->in[IN_R].dtype;
+    const nrg_dtype r_dtype = q->spec.r_dtype ? q->spec.r_dtype : call->in[first].dtype;
+    if (status == CLI_DONE && dr_in->data)
+        status = array_check_shape(dr_in, file_in(call, IN_DR_IN), rows, file_in(call, first));
+    return status == CLI_DONE && dr_in->data && dr_in->dtype != r_dtype ? file_wrong_dtype(call, IN_DR_IN, r_dtype, "r") : status;
 }
 
 static int read_spec(file_call *call, request *q)

@@ -21,39 +21,6 @@ typedef struct request {
 #define RUN command_sandwich
 #include "../options.h"
 
-/* Checks which files the options need (1) and do not allow (-1). */
-static int check_files(const file_call *call, int is_bytes)
-{
-    const int backward = call->value[OPT_BACKWARD] != NULL, forth = backward ? -1 : 0, back = backward ? 0 : -1;
-    const signed char wanted[INPUTS + OUTPUTS] = {
-        [IN_X] = 1,
-        [IN_Y] = backward ? -1 : 1,
-        [IN_B1] = (signed char)forth,
-        [IN_B2] = (signed char)forth,
-        [IN_D_O] = backward ? 1 : -1,
-        [IN_DR_IN] = (signed char)back,
-        [IN_R] = backward ? 1 : -1,
-        [INPUTS + OUT_O] = backward || is_bytes ? -1 : 1,
-        [INPUTS + OUT_R] = is_bytes ? 1 : (signed char)forth,
-        [INPUTS + OUT_DX] = backward ? 1 : -1,
-        [INPUTS + OUT_DY] = (signed char)back,
-        [INPUTS + OUT_DW1] = (signed char)back,
-        [INPUTS + OUT_DB1] = (signed char)back,
-        [INPUTS + OUT_DW2] = (signed char)back,
-        [INPUTS + OUT_DB2] = (signed char)back,
-    };
-    for (int i = 0; i < INPUTS + OUTPUTS; i++) {
-        if (wanted[i] == 0 || !call->value[i] == (wanted[i] < 0))
-            continue;
-        return wanted[i] > 0 ? file_missing(call, i,
-                                            backward   ? " with --backward"
-                                            : is_bytes ? " with --format"
-                                                       : "")
-                             : file_unusable(call, i, backward ? " with --backward" : " without --backward");
-    }
-    return CLI_DONE;
-}
-
 static int ask(file_call *call)
 {
     static const format_options quantized = {OUT_PACKED, OUT_SCALES, OUT_O, OPT_FORMAT, OPT_AWAY, OPT_BACKWARD};
@@ -61,8 +28,7 @@ static int ask(file_call *call)
     const int has_w1 = file_in(call, IN_W1) != NULL, has_w2 = file_in(call, IN_W2) != NULL;
     request *q = call->request;
     if (!file_norm(call, OPT_NORM1, OPT_EPS1, &q->first) || !file_norm(call, OPT_NORM2, OPT_EPS2, &q->second) ||
-        !read_fields(call, q) || (call->value[OPT_BACKWARD] && !library_holds("--backward", "backward")) ||
-        formats_ask(call, &quantized, &q->second.format, &q->second.rounding) != CLI_DONE)
+        !read_fields(call, q) || formats_ask(call, &quantized, &q->second.format, &q->second.rounding) != CLI_DONE)
         return CLI_REFUSED;
     q->second.weight_offset = has_w2 || !has_w1 ? q->first.weight_offset : 0;
     q->first.weight_offset = has_w1 || !has_w2 ? q->first.weight_offset : 0;
@@ -72,19 +38,11 @@ static int ask(file_call *call)
     const nrg_norm_sandwich_args args =
         nrg_norm_sandwich_args_init(0, NULL, NULL, has_w1 ? &any : NULL, has_w2 ? &any : NULL, NULL, NULL);
     const nrg_status status = nrg_norm_sandwich_forward(&q->first, &q->second, &args, 0, 1);
-    return status == NRG_OK ? check_files(call, q->second.format != NRG_QUANT_NONE) : file_answer(call, status);
-}
-
-/* Tensors have the shape of x, and its dtype; y may be f32. */
-static int check_input(const file_call *call, int input)
-{
-    const npy_array *array = &call->in[input], *x = &call->in[IN_X];
-    if (!array->data)
-        return CLI_DONE;
-    const int status = array_check_shape(array, file_in(call, input), &x->shape, file_in(call, IN_X));
-    if (status != CLI_DONE || array->dtype == x->dtype || (input == IN_Y && array->dtype == NRG_F32))
-        return status;
-    return file_wrong_dtype(call, input, x->dtype, file_in(call, IN_X));
+    if (status != NRG_OK)
+        return file_answer(call, status);
+    if (q->second.format)
+        return file_out(call, OUT_R) ? CLI_DONE : file_missing(call, INPUTS + OUT_R, " with --format");
+    return call->value[OPT_BACKWARD] || file_out(call, OUT_O) ? CLI_DONE : file_missing(call, INPUTS + OUT_O, "");
 }
 
 static nrg_dtype weight_dtype(const file_call *call, int w, int b)
@@ -107,7 +65,7 @@ static int read_specs(file_call *call, request *q)
     q->rows = x->count / q->first.dim;
     int status = CLI_DONE;
     for (size_t i = 0; i < sizeof tensors / sizeof tensors[0] && status == CLI_DONE; i++)
-        status = check_input(call, tensors[i]);
+        status = file_check(call, tensors[i], &x->shape, tensors[i] == IN_Y ? FILE_SAME_OR_F32 : FILE_SAME, IN_X);
     if (status == CLI_DONE)
         status = file_check_weights(call, IN_W1, IN_B1, q->first.dim, IN_X);
     if (status == CLI_DONE)

@@ -25,8 +25,7 @@ static int ask(file_call *call)
     q->spec = nrg_score_bias_spec_alibi(0, 0, 0);
     q->max_bias = 8;
     q->scale = 1;
-    if (!read_fields(call, q) || file_excludes(call, OPT_HEADS, IN_TABLE) != CLI_DONE ||
-        file_excludes(call, OPT_HEADS, IN_SCORES) != CLI_DONE || file_excludes(call, OPT_MAX_BIAS, IN_TABLE) != CLI_DONE)
+    if (!read_fields(call, q))
         return CLI_REFUSED;
     if (!(q->max_bias >= 0 && isfinite(q->max_bias)))
         complain("--max-bias: expected a finite number of at least 0, got '%s'", call->value[OPT_MAX_BIAS]);

@@ -18,10 +18,6 @@
 
 int bias_require(const file_call *call)
 {
-    if (file_excludes(call, IN_SCORES, OPT_QUERIES) != CLI_DONE || file_excludes(call, IN_SCORES, OPT_KEYS) != CLI_DONE ||
-        file_needs(call, OPT_QUERIES, OPT_KEYS) != CLI_DONE || file_needs(call, OPT_KEYS, OPT_QUERIES) != CLI_DONE ||
-        file_needs(call, OPT_SCALE, IN_SCORES) != CLI_DONE)
-        return CLI_REFUSED;
     if (!file_in(call, IN_SCORES) && !call->value[OPT_QUERIES])
         complain("expected --scores, or --queries and --keys, got none; see nrg %s --help", call->command->name);
     else if (!file_out(call, OUT_O))

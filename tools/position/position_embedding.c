@@ -30,22 +30,7 @@ static int ask(file_call *call)
 {
     request *q = call->request;
     q->scale = 1;
-    if (file_excludes(call, IN_POSITIONS, OPT_FIRST) != CLI_DONE ||
-        file_needs(call, IN_POSITIONS, IN_POSITION_TABLE) != CLI_DONE ||
-        file_needs(call, OPT_FIRST, IN_POSITION_TABLE) != CLI_DONE || file_needs(call, IN_TYPES, IN_TYPE_TABLE) != CLI_DONE ||
-        file_needs(call, IN_TYPE_TABLE, IN_TYPES) != CLI_DONE || file_needs(call, IN_W, OPT_NORM) != CLI_DONE ||
-        file_needs(call, IN_B, OPT_NORM) != CLI_DONE || file_needs(call, OPT_EPS, OPT_NORM) != CLI_DONE ||
-        !read_fields(call, q) || !file_norm(call, OPT_NORM, OPT_EPS, &q->norm))
-        return CLI_REFUSED;
-    if (!file_in(call, IN_IDS))
-        file_missing(call, IN_IDS, "");
-    else if (!file_in(call, IN_TABLE))
-        file_missing(call, IN_TABLE, "");
-    else if (!file_out(call, OUT_O))
-        file_missing(call, INPUTS + OUT_O, "");
-    else
-        return CLI_DONE;
-    return CLI_REFUSED;
+    return file_norm(call, OPT_NORM, OPT_EPS, &q->norm) && read_fields(call, q) ? CLI_DONE : CLI_REFUSED;
 }
 
 static int add_and_normalize(file_call *call, request *q, const position_shape *s)

@@ -24,21 +24,15 @@ static int ask(file_call *call)
 {
     request *q = call->request;
     q->scale = 1;
-    if (call->value[OPT_BACKWARD] && !library_holds("--backward", "backward"))
-        return CLI_REFUSED;
-    if (file_excludes(call, IN_POSITIONS, OPT_FIRST) != CLI_DONE || file_excludes(call, OPT_BACKWARD, IN_TABLE) != CLI_DONE ||
-        file_needs(call, OPT_BACKWARD, IN_X) != CLI_DONE || file_needs(call, OPT_BACKWARD, OPT_ROWS) != CLI_DONE ||
-        file_needs(call, OPT_ROWS, OPT_BACKWARD) != CLI_DONE || !read_fields(call, q))
+    if (!read_fields(call, q))
         return CLI_REFUSED;
     if (!call->value[OPT_BACKWARD] && !file_in(call, IN_TABLE))
-        file_missing(call, IN_TABLE, "");
-    else if (!file_in(call, IN_X) && !file_in(call, IN_POSITIONS))
+        return file_missing(call, IN_TABLE, "");
+    if (!file_in(call, IN_X) && !file_in(call, IN_POSITIONS)) {
         complain("--x or --positions: expected a file, got none; see nrg position learned --help");
-    else if (!file_out(call, OUT_O))
-        file_missing(call, INPUTS + OUT_O, "");
-    else
-        return CLI_DONE;
-    return CLI_REFUSED;
+        return CLI_REFUSED;
+    }
+    return file_out(call, OUT_O) ? CLI_DONE : file_missing(call, INPUTS + OUT_O, "");
 }
 
 /* The rows of the table that the tokens take; and x, if it is there, whose memory is the result's. */

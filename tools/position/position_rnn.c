@@ -20,27 +20,14 @@ typedef struct request {
 
 static int ask(file_call *call)
 {
-    static const int of_backward[] = {IN_P, IN_DP, INPUTS + OUT_DW, INPUTS + OUT_DB, INPUTS + OUT_DP0};
-    static const int of_forward[] = {IN_B, OPT_POSITIONS, INPUTS + OUT_O};
     request *q = call->request;
-    if (call->value[OPT_BACKWARD] && !library_holds("--backward", "backward"))
+    if (!read_fields(call, q))
         return CLI_REFUSED;
-    for (size_t i = 0; i < sizeof of_backward / sizeof of_backward[0]; i++)
-        if (file_needs(call, of_backward[i], OPT_BACKWARD) != CLI_DONE)
-            return CLI_REFUSED;
-    for (size_t i = 0; i < sizeof of_forward / sizeof of_forward[0]; i++)
-        if (file_excludes(call, of_forward[i], OPT_BACKWARD) != CLI_DONE)
-            return CLI_REFUSED;
-    if (file_needs(call, OPT_BACKWARD, IN_P) != CLI_DONE || file_needs(call, OPT_BACKWARD, IN_DP) != CLI_DONE ||
-        !read_fields(call, q))
-        return CLI_REFUSED;
-    if (!file_in(call, IN_P0) || !file_in(call, IN_W))
-        file_missing(call, file_in(call, IN_P0) ? IN_W : IN_P0, "");
-    else if (!call->value[OPT_BACKWARD] && !call->value[OPT_POSITIONS])
+    if (!call->value[OPT_BACKWARD] && !call->value[OPT_POSITIONS])
         complain("--positions: expected the number of positions, got none; see nrg position rnn --help");
     else if (!call->value[OPT_BACKWARD] && !file_out(call, OUT_O))
         file_missing(call, INPUTS + OUT_O, "");
-    else if (call->value[OPT_BACKWARD] && !file_out(call, OUT_DW) && !file_out(call, OUT_DB) && !file_out(call, OUT_DP0))
+    else if (call->value[OPT_BACKWARD] && !file_has_gradient(call, OUT_DW))
         complain("--dw, --db or --dp0: expected at least one file with --backward, got none");
     else
         return CLI_DONE;
@@ -57,14 +44,6 @@ static npy_shape shape_of_p(const file_call *call, const request *q)
     return shape;
 }
 
-static int check_dtype(const file_call *call, int input, int may_be_f32)
-{
-    nrg_dtype dtype = call->in[input].dtype, p = call->in[IN_P0].dtype;
-    if (!call->in[input].data || dtype == p || (may_be_f32 && dtype == NRG_F32))
-        return CLI_DONE;
-    return file_wrong_dtype(call, input, p, file_in(call, IN_P0));
-}
-
 static int check_inputs(file_call *call, request *q)
 {
     const npy_array *p0 = &call->in[IN_P0];
@@ -77,16 +56,10 @@ static int check_inputs(file_call *call, request *q)
     const size_t square[2] = {q->dim, q->dim};
     const npy_shape w = file_shape(2, square), b = file_shape(1, square), p = shape_of_p(call, q);
     const npy_shape *const wanted[INPUTS] = {&p0->shape, &w, &b, &p, &p};
-    for (int i = 0; i < INPUTS; i++) {
-        if (!call->in[i].data)
-            continue;
-        int status = array_check_shape(&call->in[i], file_in(call, i), wanted[i], file_in(call, IN_P0));
-        if (status == CLI_DONE)
-            status = check_dtype(call, i, i == IN_W || i == IN_B);
-        if (status != CLI_DONE)
-            return status;
-    }
-    return arrays_match_weights(&call->in[IN_W], &call->in[IN_B]);
+    int status = CLI_DONE;
+    for (int i = 0; i < INPUTS && status == CLI_DONE; i++)
+        status = file_check(call, i, wanted[i], i == IN_W || i == IN_B ? FILE_SAME_OR_F32 : FILE_SAME, IN_P0);
+    return status == CLI_DONE ? arrays_match_weights(&call->in[IN_W], &call->in[IN_B]) : status;
 }
 
 static int forward(file_call *call, const request *q)

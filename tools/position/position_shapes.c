@@ -94,14 +94,12 @@ int position_check_table(const file_call *call, int input, size_t dim, nrg_dtype
 
 int position_place_result(file_call *call, int input, int added_to, int result, size_t columns)
 {
-    const npy_array *from = &call->in[input], *to = &call->in[added_to];
+    const npy_array *from = &call->in[input];
     npy_shape shape = from->shape;
     shape.dims[shape.ndim - 1] = columns;
     if (!file_in(call, added_to))
         return file_reserve(call, result, from->dtype, &shape);
-    int status = array_check_shape(to, file_in(call, added_to), &shape, file_in(call, input));
-    if (status == CLI_DONE && to->dtype != from->dtype)
-        status = file_wrong_dtype(call, added_to, from->dtype, file_in(call, input));
+    int status = file_check(call, added_to, &shape, FILE_SAME, input);
     if (status == CLI_DONE)
         file_reuse(call, result, added_to);
     return status;

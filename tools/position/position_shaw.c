@@ -24,8 +24,7 @@ static const long long far = 1LL << 40;
 static int ask(file_call *call)
 {
     request *q = call->request;
-    if (file_excludes(call, IN_Q, IN_VALUES) != CLI_DONE || file_excludes(call, IN_VALUES, OPT_KEYS) != CLI_DONE ||
-        !read_fields(call, q))
+    if (!read_fields(call, q))
         return CLI_REFUSED;
     if (!file_in(call, IN_Q) && !file_in(call, IN_VALUES))
         complain("--q or --values: expected a file, got none; see nrg position shaw --help");

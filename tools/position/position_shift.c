@@ -24,22 +24,7 @@ static const long long far = 1LL << 40;
 #define RUN position_shift
 #include "../options.h"
 
-static int ask(file_call *call)
-{
-    request *q = call->request;
-    if (call->value[OPT_BACKWARD] && !library_holds("--backward", "backward"))
-        return CLI_REFUSED;
-    if (file_excludes(call, OPT_KEYS, OPT_BACKWARD) != CLI_DONE || file_needs(call, OPT_REL, OPT_BACKWARD) != CLI_DONE ||
-        !read_fields(call, q))
-        return CLI_REFUSED;
-    if (!file_in(call, IN_X))
-        file_missing(call, IN_X, "");
-    else if (!file_out(call, OUT_O))
-        file_missing(call, INPUTS + OUT_O, "");
-    else
-        return CLI_DONE;
-    return CLI_REFUSED;
-}
+static int ask(file_call *call) { return read_fields(call, call->request) ? CLI_DONE : CLI_REFUSED; }
 
 /* As many columns as the kind has for those of x. */
 static int find_columns(const file_call *call, request *q, const position_shape *s)

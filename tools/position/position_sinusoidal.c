@@ -33,9 +33,7 @@ static int ask(file_call *call)
     q->base = 10000;
     if (file_in(call, IN_X) && !library_holds("--x", "embed"))
         return CLI_REFUSED;
-    if (file_excludes(call, IN_POSITIONS, OPT_FIRST) != CLI_DONE || file_excludes(call, IN_POSITIONS, OPT_ROWS) != CLI_DONE ||
-        file_excludes(call, IN_X, OPT_ROWS) != CLI_DONE || file_excludes(call, IN_X, OPT_DIM) != CLI_DONE ||
-        file_excludes(call, IN_X, OPT_DTYPE) != CLI_DONE || !read_fields(call, q))
+    if (!read_fields(call, q))
         return CLI_REFUSED;
     if (!(q->base >= 0x1p-400 && q->base <= 0x1p400))
         complain("--base: expected a number above 0, from 2^-400 to 2^400, got '%s'", call->value[OPT_BASE]);

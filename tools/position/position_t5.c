@@ -30,22 +30,13 @@ static int check_rule(const nrg_score_bias_spec *s)
 
 static int ask(file_call *call)
 {
-    static const int not_of_list[] = {IN_SCORES,          IN_TABLE,   INPUTS + OUT_O, OPT_QUERIES, OPT_KEYS,
-                                      OPT_FIRST_POSITION, OPT_CAUSAL, OPT_SCALE,      OPT_BACKWARD};
     bias_request *q = call->request;
     q->spec = nrg_score_bias_spec_t5(0, 0, 0);
     q->scale = 1;
     q->buckets = q->spec.buckets;
     q->max_distance = q->spec.max_distance;
     int is_list = call->value[OPT_LIST] != NULL, is_backward = call->value[OPT_BACKWARD] != NULL;
-    if (call->value[OPT_BACKWARD] && !library_holds("--backward", "backward"))
-        return CLI_REFUSED;
-    for (size_t i = 0; i < sizeof not_of_list / sizeof not_of_list[0]; i++)
-        if (file_excludes(call, OPT_LIST, not_of_list[i]) != CLI_DONE)
-            return CLI_REFUSED;
-    if (!read_fields(call, q) || file_excludes(call, OPT_BACKWARD, IN_TABLE) != CLI_DONE ||
-        file_excludes(call, OPT_BACKWARD, OPT_SCALE) != CLI_DONE || file_needs(call, OPT_BACKWARD, IN_SCORES) != CLI_DONE ||
-        file_excludes(call, OPT_BUCKETS, IN_TABLE) != CLI_DONE)
+    if (!read_fields(call, q))
         return CLI_REFUSED;
     q->spec.buckets = (int)q->buckets;
     q->spec.max_distance = (int)q->max_distance;

@@ -44,9 +44,7 @@ static int compute(file_call *call)
         last[-1] *= together;
     npy_shape wanted = shape;
     wanted.dims[wanted.ndim - 1] = nrg_quant_scales(format, args->dim);
-    int status = has_scales ? array_check_shape(scales, file_in(call, IN_SCALES), &wanted, file_in(call, IN_PACKED)) : CLI_DONE;
-    if (status == CLI_DONE && has_scales && scales->dtype != NRG_F32)
-        status = file_wrong_dtype(call, IN_SCALES, NRG_F32, NULL);
+    int status = file_check(call, IN_SCALES, &wanted, FILE_F32, IN_PACKED);
     if (status == CLI_DONE)
         status = file_reserve(call, OUT_O, args->dtype, &shape);
     if (status != CLI_DONE)

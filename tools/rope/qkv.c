@@ -9,11 +9,15 @@
 #include "../library.h"
 #include "../npy/arrays.h"
 
+static const char *const modes[] = {"normal", "neox", NULL};
+
 typedef struct request {
     nrg_rope_spec rope;
     nrg_norm_spec norm;
     nrg_qkv_args args;
     int64_t *slots;
+    long long first; /* position */
+    int is_neox;
 } request;
 
 #define OPTIONS_DEF "rope/qkv.def"
@@ -26,19 +30,8 @@ typedef struct request {
 /* Checks which options need or exclude each other. */
 static int check_options(const file_call *call)
 {
-    static const struct {
-        int option, other;
-    } needs[] = {{IN_Q, INPUTS + OUT_Q}, {INPUTS + OUT_Q, IN_Q}, {IN_K, INPUTS + OUT_K}, {INPUTS + OUT_K, IN_K},
-                 {IN_V, INPUTS + OUT_V}, {INPUTS + OUT_V, IN_V}, {IN_K_CACHE, IN_SLOTS}, {IN_V_CACHE, IN_SLOTS},
-                 {IN_K_CACHE, IN_K},     {IN_V_CACHE, IN_V},     {IN_Q_W, OPT_NORM},     {IN_K_W, OPT_NORM},
-                 {OPT_EPS, OPT_NORM},    {IN_Q_W, IN_Q},         {IN_K_W, IN_K}};
-    for (size_t i = 0; i < sizeof needs / sizeof needs[0]; i++)
-        if (file_needs(call, needs[i].option, needs[i].other) != CLI_DONE)
-            return 0;
     if (call->value[IN_SLOTS] && ((call->value[IN_K] && file_needs(call, IN_SLOTS, IN_K_CACHE) != CLI_DONE) ||
                                   (call->value[IN_V] && file_needs(call, IN_SLOTS, IN_V_CACHE) != CLI_DONE)))
-        return 0;
-    if (file_excludes(call, IN_POSITIONS, OPT_FIRST) != CLI_DONE)
         return 0;
     if (!call->value[IN_Q] && !call->value[IN_K] && !call->value[IN_V]) {
         complain("--q, --k or --v: expected at least one file, got none; see nrg qkv --help");
@@ -49,18 +42,14 @@ static int check_options(const file_call *call)
 
 static int ask(file_call *call)
 {
-    static const char *const modes[] = {"normal", "neox", NULL};
     request *q = call->request;
-    const int mode = file_word(call, OPT_MODE, modes);
-    long long first = 0;
-    if (mode < 0 || !check_options(call))
-        return CLI_REFUSED;
-    q->rope = nrg_rope_spec_init(0, mode ? NRG_ROPE_NEOX : NRG_ROPE_NORMAL, 10000);
+    q->rope = nrg_rope_spec_init(0, NRG_ROPE_NORMAL, 10000);
     q->args = nrg_qkv_args_init(NRG_F32, 0, 0);
-    if (!file_count(call, OPT_N_DIMS, 2, &q->rope.n_dims) || !file_integer(call, OPT_FIRST, INT32_MIN, INT32_MAX, &first) ||
-        !file_double(call, OPT_FREQ_BASE, &q->rope.freq_base) || !file_double(call, OPT_FREQ_SCALE, &q->rope.freq_scale))
+    if (!read_fields(call, q) || !check_options(call))
         return CLI_REFUSED;
-    q->args.first_position = (int32_t)first;
+    if (q->is_neox)
+        q->rope.mode = NRG_ROPE_NEOX;
+    q->args.first_position = (int32_t)q->first;
     return !call->value[OPT_NORM] || file_norm(call, OPT_NORM, OPT_EPS, &q->norm) ? CLI_DONE : CLI_REFUSED;
 }
 

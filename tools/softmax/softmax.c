@@ -15,38 +15,16 @@
 #define RUN command_softmax
 #include "../options.h"
 
-static int check_files(const file_call *call)
-{
-    const int backward = call->value[OPT_BACKWARD] != NULL;
-    const struct {
-        int option, wanted, taken;
-    } files[] = {{IN_X, 1, 1},
-                 {IN_MASK, 0, !backward},
-                 {IN_D_O, backward, backward},
-                 {INPUTS + OUT_O, !backward, !backward},
-                 {INPUTS + OUT_DX, backward, backward},
-                 {OPT_CAP, 0, !backward}};
-    for (size_t i = 0; i < sizeof files / sizeof files[0]; i++) {
-        const int there = call->value[files[i].option] != NULL;
-        if (there && !files[i].taken)
-            return file_unusable(call, files[i].option, backward ? " with --backward" : " without --backward");
-        if (!there && files[i].wanted)
-            return file_missing(call, files[i].option, backward ? " with --backward" : "");
-    }
-    return CLI_DONE;
-}
-
 static int ask(file_call *call)
 {
     nrg_softmax_args *a = call->request;
     long long first = 0;
     *a = nrg_softmax_args_init(NRG_F32, 0, 0, 0, 0, NULL, NULL);
-    if (!read_fields(call, a) || !file_integer(call, OPT_FIRST_POSITION, -((long long)1 << 60), (long long)1 << 60, &first) ||
-        (call->value[OPT_BACKWARD] && !library_holds("--backward", "backward")))
+    if (!read_fields(call, a) || !file_integer(call, OPT_FIRST_POSITION, -((long long)1 << 60), (long long)1 << 60, &first))
         return CLI_REFUSED;
     a->first_position = first;
     const nrg_status status = nrg_softmax_forward(a, 0, 1);
-    return status == NRG_OK ? check_files(call) : file_answer(call, status);
+    return file_answer(call, status);
 }
 
 /* Axes from the last to the first; those that there are not are 1. */
@@ -63,7 +41,7 @@ static void read_shape(const npy_shape *shape, nrg_softmax_args *a)
 static int compute(file_call *call)
 {
     nrg_softmax_args *a = call->request;
-    const npy_array *x = &call->in[IN_X], *mask = &call->in[IN_MASK], *d_o = &call->in[IN_D_O];
+    const npy_array *x = &call->in[IN_X], *mask = &call->in[IN_MASK];
     read_shape(&x->shape, a);
     if (!call->value[OPT_FIRST_POSITION])
         a->first_position = (int64_t)a->keys - (int64_t)a->queries;
@@ -76,18 +54,16 @@ static int compute(file_call *call)
                  npy_shape_text(text, &mask->shape));
         return CLI_REFUSED;
     }
-    int status = d_o->data ? array_check_shape(d_o, file_in(call, IN_D_O), &x->shape, file_in(call, IN_X)) : CLI_DONE;
-    if (status == CLI_DONE && d_o->data && d_o->dtype != x->dtype)
-        return file_wrong_dtype(call, IN_D_O, x->dtype, file_in(call, IN_X));
+    int status = file_check(call, IN_D_O, &x->shape, FILE_SAME, IN_X);
     for (int i = 0; i < OUTPUTS && status == CLI_DONE; i++)
         if (file_out(call, i))
             status = file_reserve(call, i, x->dtype, &x->shape);
     if (status != CLI_DONE)
         return status;
 #ifndef NRG_NO_BACKWARD
-    if (d_o->data) {
+    if (call->value[OPT_BACKWARD]) {
         nrg_softmax_backward_args back = nrg_softmax_backward_args_init(a->dtype, a->batch, a->heads, a->queries, a->keys,
-                                                                        x->data, d_o->data, call->out[OUT_DX].data);
+                                                                        x->data, call->in[IN_D_O].data, call->out[OUT_DX].data);
         back.log = a->log;
         back.scale = a->scale;
         back.causal = a->causal;
