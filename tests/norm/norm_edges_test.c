@@ -20,11 +20,14 @@ typedef struct edge {
     int sigma, mean; /* exponents of σ and of the mean; mean: NO_MEAN for none */
     int c;           /* exponent of c/√d */
     int gradient;    /* exponent of the gradient's elements */
-    int is_even;     /* c/√d is that power of two; or three quarters or so of it */
+    double times;    /* c/√d is so many of that power of two: on the line, below it, or above */
 } edge;
 enum { NO_MEAN = 1000 };
 
-static const int sigmas[] = {-40, 0, 40}, constants[] = {-80, -40, 0, 40, 80}, means[] = {NO_MEAN, -1, 0, 9, 10};
+static const double times[] = {1, 0x1.8b4e7p-1, 0x1.3b4e7p+0};
+enum { TIMES = sizeof times / sizeof times[0] };
+
+static const int sigmas[] = {-41, -40, 0, 40}, constants[] = {-80, -40, 0, 40, 80}, means[] = {NO_MEAN, -1, 0, 9, 10};
 static const int gradients[] = {-100, -60, 0, 60, 100};
 
 static uint32_t draw(uint32_t *state) { return *state = *state * 1664525u + 1013904223u; }
@@ -79,7 +82,7 @@ static void must_agree(edge e, int centred, nrg_isa isa, const char *what, const
                          (double)expected[i]);
 }
 
-static void try_edge(edge e, int centred)
+static void try_edge(edge e, int centred, nrg_accuracy accuracy)
 {
     static float x[ROWS * DIM], d_o[ROWS * DIM], w[DIM];
     static results expected, got;
@@ -90,9 +93,10 @@ static void try_edge(edge e, int centred)
     for (size_t i = 0; i < ROWS * DIM; i++)
         d_o[i] = (float)ldexp(weight(&state) * (draw(&state) >> 31 ? 1 : -1), e.gradient);
     nrg_norm_spec spec = centred ? nrg_norm_spec_layer(NRG_F32, DIM, 0) : nrg_norm_spec_rms(NRG_F32, DIM, 0);
+    spec.accuracy = accuracy;
     /* a row's factor is a quarter of c over σ: on the line itself, or a number that is no power of two */
     spec.c_mode = NRG_C_GIVEN;
-    spec.c = ldexp(e.is_even ? 4 : 0x1.8b4e7p+1, e.c);
+    spec.c = ldexp(4 * e.times, e.c);
     nrg_isa paths[NRG_ISA_COUNT];
     run(NRG_ISA_SCALAR, &spec, x, w, d_o, &expected);
     for (size_t p = test_paths(paths); p-- > 0;) {
@@ -113,10 +117,12 @@ START_TEST(rows_on_a_line)
             for (size_t g = 0; g < sizeof gradients / sizeof gradients[0]; g++) {
                 if (test_small() && (s + m + 2 * g) % 5)
                     continue;
-                const edge e = {sigmas[s], means[m], constants[_i / 2], gradients[g], _i % 2};
-                try_edge(e, 1);
-                if (means[m] == NO_MEAN)
-                    try_edge(e, 0);
+                const edge e = {sigmas[s], means[m], constants[_i / TIMES], gradients[g], times[_i % TIMES]};
+                for (int accuracy = NRG_ACCURACY_FAST; accuracy <= NRG_ACCURACY_EXACT; accuracy++) {
+                    try_edge(e, 1, (nrg_accuracy)accuracy);
+                    if (means[m] == NO_MEAN)
+                        try_edge(e, 0, (nrg_accuracy)accuracy);
+                }
             }
 }
 END_TEST
@@ -126,6 +132,6 @@ int main(int argc, char **argv)
     test_arguments(argc, argv);
     test_note_crashes();
     Suite *suite = suite_create("norm: where the fallback begins");
-    tcase_add_loop_test(test_case(suite, "edges"), rows_on_a_line, 0, 2 * sizeof constants / sizeof constants[0]);
+    tcase_add_loop_test(test_case(suite, "edges"), rows_on_a_line, 0, TIMES * sizeof constants / sizeof constants[0]);
     return test_run(suite);
 }
