@@ -17,24 +17,22 @@ static double momentum_of(const nrg_channel_norm_spec *s, const nrg_channel_norm
 
 /* A share of a forward pass, or of the sums alone, which look at x and nothing else; one without sets or anything else to do is
  * empty. */
-static __attribute__((noinline)) nrg_status make_job(nrg_channel_norm_job *job, const nrg_channel_norm_spec *spec,
+static __attribute__((noinline)) nrg_status make_job(nrg_channel_norm_job *job, const nrg_channel_norm_spec *s,
                                                      const nrg_channel_norm_args *args, int64_t *sums, int only_sums, int ith,
                                                      int nth)
 {
-    nrg_checked c;
+    nrg_laid l;
     const nrg_channel_sums more = {sums};
-    const nrg_status status = nrg_check(&c, only_sums ? &nrg_call_channel_norm_sums : &nrg_call_channel_norm_forward,
-                                        (const void *const[]){spec, args, &more}, ith, nth);
+    const nrg_status status =
+        only_sums ? NRG_LAY(&l, channel_norm_sums, s, args, &more) : NRG_LAY(&l, channel_norm_forward, s, args);
     if (status != NRG_OK)
         return status;
-    const nrg_channel_norm_spec *s = c.part[NRG_CHANNEL_SPEC];
-    const nrg_channel_norm_args *a = c.part[NRG_CHANNEL_ARGS],
-                                x_alone = {.x = a->x, .samples = a->samples, .positions = a->positions, .store = NRG_STORE_KEEP};
+    const nrg_channel_norm_args x_alone = {
+        .x = args->x, .samples = args->samples, .positions = args->positions, .store = NRG_STORE_KEEP};
+    const nrg_channel_norm_args *const a = only_sums ? &x_alone : args;
     const nrg_statistics_source source = only_sums ? NRG_STATISTICS_COMPUTE : s->source;
-    if (only_sums)
-        a = &x_alone;
     const size_t groups = nrg_channel_groups(s);
-    const size_t sets = c.sizes.n[only_sums ? NRG_CHANNEL_SUMS_N_SETS : NRG_CHANNEL_N_SETS];
+    const size_t sets = only_sums || a->samples ? nrg_channel_sets(s, a->samples) : 0;
     const int given = source == NRG_STATISTICS_GIVEN, folded = source == NRG_STATISTICS_FOLDED,
               fixed = source == NRG_STATISTICS_RUNNING;
     *job = (nrg_channel_norm_job){
@@ -51,30 +49,30 @@ static __attribute__((noinline)) nrg_status make_job(nrg_channel_norm_job *job, 
         .fixed_var = fixed ? a->running_var_in : NULL,
         .running_mean = a->running_mean,
         .running_var = a->running_var,
-        .sums = only_sums ? sums : NULL,
+        .sums = sums,
         .n = a->samples,
         .c = s->channels,
         .s = a->positions,
         .groups = groups,
         .group_channels = group_channels_of(s),
-        .x_stride = c.laid.stride[NRG_CHANNEL_X][0],
-        .y_stride = a->y ? c.laid.stride[NRG_CHANNEL_Y][0] : 0,
-        .o_stride = a->o ? c.laid.stride[NRG_CHANNEL_O][0] : 0,
+        .x_stride = l.stride[NRG_CHANNEL_X][0],
+        .y_stride = a->y ? l.stride[NRG_CHANNEL_Y][0] : 0,
+        .o_stride = a->o ? l.stride[NRG_CHANNEL_O][0] : 0,
         .segment = s->segment,
         .by_channel = !groups || a->running_mean,
         .nhwc = nrg_channel_is_nhwc(s, a->positions),
         .folded = folded,
         .centred = s->centred != 0,
         .fast = is_fast(s),
-        .w_f32 = c.sizes.type[NRG_CHANNEL_TYPE_W] == NRG_F32,
-        .stream = nrg_wants_stream(a->store, c.laid.bytes),
+        .w_f32 = nrg_own_dtype(s->w_dtype, s->dtype) == NRG_F32,
+        .stream = nrg_wants_stream(a->store, l.bytes),
         .activation = only_sums ? NRG_ACT_IDENTITY : s->activation,
         .eps = eps_of(s),
         .momentum = momentum_of(s, a),
     };
     /* rows · channels fits, since elements do; sums alone are of channels without samples, too */
     const size_t units = given || fixed || folded ? (job->nhwc ? a->samples * a->positions : a->samples * s->channels)
-                         : !a->samples            ? (only_sums ? sets : 0)
+                         : !a->samples            ? sets
                          : job->by_channel        ? s->channels
                                                   : sets;
     job->begin = nrg_share(units, ith, nth);

@@ -23,18 +23,18 @@ static int have_elements(const nrg_channel_statistics *statistics, const int64_t
 
 /* In a frame of its own: what checking takes shall not lie below the kernel. */
 static __attribute__((noinline)) nrg_status make_job(nrg_channel_norm_backward_job *job, const nrg_call *call,
-                                                     const void *const *part, int ith, int nth)
+                                                     const nrg_channel_norm_spec *s, const nrg_channel_norm_backward_args *a,
+                                                     int64_t *own_sums, int ith, int nth)
 {
-    nrg_checked c;
-    const nrg_status status = nrg_check(&c, call, part, ith, nth);
+    nrg_laid l;
+    const nrg_channel_sums more = {own_sums};
+    const nrg_status status = nrg_lay(&l, call, (const void *const[]){s, a, &more}, ith, nth);
     if (status != NRG_OK)
         return status;
-    const nrg_channel_norm_spec *s = c.part[NRG_CHANNEL_SPEC];
-    const nrg_channel_norm_backward_args *a = c.part[NRG_CHANNEL_ARGS];
     const int running = s->source == NRG_STATISTICS_RUNNING, partial = call == &nrg_call_channel_norm_backward_sums;
     /* what is not read or written is not looked at */
     const int64_t *sums = partial ? NULL : a->sums;
-    if (!have_elements(a->statistics, sums, c.sizes.n[NRG_CHANNEL_BACKWARD_N_SETS]))
+    if (!have_elements(a->statistics, sums, a->samples ? nrg_channel_sets(s, a->samples) : 0))
         return NRG_ERR_COUNT;
 
     const size_t groups = nrg_channel_groups(s);
@@ -58,24 +58,25 @@ static __attribute__((noinline)) nrg_status make_job(nrg_channel_norm_backward_j
         .fixed_mean = running ? a->running_mean : NULL,
         .fixed_var = running ? a->running_var : NULL,
         .given_sums = sums,
+        .sums = own_sums,
         .n = a->samples,
         .c = s->channels,
         .s = a->positions,
         .groups = groups,
         .group_channels = group_channels_of(s),
-        .d_o_stride = c.laid.stride[NRG_CHANNEL_BACKWARD_D_O][0],
-        .x_stride = c.laid.stride[NRG_CHANNEL_BACKWARD_X][0],
-        .y_stride = c.laid.stride[NRG_CHANNEL_BACKWARD_Y][0],
-        .dx_stride = partial ? 0 : c.laid.stride[NRG_CHANNEL_BACKWARD_DX][0],
-        .dy_stride = partial ? 0 : c.laid.stride[NRG_CHANNEL_BACKWARD_DY][0],
+        .d_o_stride = l.stride[NRG_CHANNEL_BACKWARD_D_O][0],
+        .x_stride = l.stride[NRG_CHANNEL_BACKWARD_X][0],
+        .y_stride = l.stride[NRG_CHANNEL_BACKWARD_Y][0],
+        .dx_stride = partial ? 0 : l.stride[NRG_CHANNEL_BACKWARD_DX][0],
+        .dy_stride = partial ? 0 : l.stride[NRG_CHANNEL_BACKWARD_DY][0],
         .segment = s->segment,
         .block_samples = groups && (a->dw || a->db) ? nrg_channel_block_samples(a->samples) : 1,
         .by_channel = !groups,
         .nhwc = nrg_channel_is_nhwc(s, a->positions),
         .centred = s->centred != 0,
         .fast = is_fast(s),
-        .w_f32 = c.sizes.type[NRG_CHANNEL_TYPE_W] == NRG_F32,
-        .stream = nrg_wants_stream(a->store, c.laid.bytes),
+        .w_f32 = nrg_own_dtype(s->w_dtype, s->dtype) == NRG_F32,
+        .stream = nrg_wants_stream(a->store, l.bytes),
         .accumulate = a->accumulate != 0,
         .activation = s->activation,
         .eps = eps_of(s),
@@ -122,11 +123,9 @@ static nrg_status backward(const nrg_call *call, const nrg_channel_norm_spec *sp
                            int64_t *sums, int ith, int nth)
 {
     nrg_channel_norm_backward_job job;
-    const nrg_channel_sums more = {sums};
-    const nrg_status status = make_job(&job, call, (const void *const[]){spec, args, &more}, ith, nth);
+    const nrg_status status = make_job(&job, call, spec, args, sums, ith, nth);
     if (status != NRG_OK)
         return status;
-    job.sums = sums;
     if (!job.n)
         clear_channels(&job);
     else if (job.begin < job.end && (job.dx || job.dy || job.dw || job.db || job.block_dw || job.block_db || job.sums))
@@ -143,8 +142,7 @@ static nrg_status check(const nrg_call *call, const nrg_channel_norm_spec *spec,
                         int64_t *sums)
 {
     nrg_channel_norm_backward_job job;
-    const nrg_channel_sums more = {sums};
-    return nrg_asked(make_job(&job, call, (const void *const[]){spec, args, &more}, 0, 1));
+    return nrg_asked(make_job(&job, call, spec, args, sums, 0, 1));
 }
 
 nrg_status nrg_channel_norm_backward(const nrg_channel_norm_spec *spec, const nrg_channel_norm_backward_args *args, int ith,
@@ -174,7 +172,7 @@ nrg_status nrg_channel_norm_backward_reduce(const nrg_channel_norm_spec *spec, c
                                             int ith, int nth)
 {
     nrg_channel_norm_backward_job job;
-    const nrg_status status = make_job(&job, &nrg_call_channel_norm_backward_reduce, (const void *const[]){spec, args}, ith, nth);
+    const nrg_status status = make_job(&job, &nrg_call_channel_norm_backward_reduce, spec, args, NULL, ith, nth);
     if (status != NRG_OK)
         return status;
     const double *const first = job.block_dw ? job.block_dw : job.block_db;

@@ -75,13 +75,13 @@ static inline int is_plain(embed_call *call, size_t *o_stride, const nrg_embed_a
 /* All other calls. In a frame of its own: what checking takes shall not lie below the kernel. */
 static __attribute__((noinline)) nrg_status make_job(nrg_embed_job *job, const nrg_embed_args *args, int ith, int nth)
 {
-    nrg_checked c;
+    nrg_laid l;
     const nrg_embed_terms terms = nrg_embed_terms_of(args);
-    const nrg_status status = nrg_check(&c, &nrg_call_embed_forward, (const void *const[]){args, &terms}, ith, nth);
+    const nrg_status status = NRG_LAY(&l, embed_forward, args, &terms);
     if (status != NRG_OK)
         return status;
-    const embed_call call = embed_checked(&c);
-    return fill_job(job, &call, c.laid.stride[NRG_EMBED_O][0], ith, nth);
+    const embed_call call = embed_call_of(args, &terms, &l);
+    return fill_job(job, &call, l.stride[NRG_EMBED_O][0], ith, nth);
 }
 
 nrg_status nrg_embed_forward(const nrg_embed_args *args, int ith, int nth)
@@ -90,9 +90,9 @@ nrg_status nrg_embed_forward(const nrg_embed_args *args, int ith, int nth)
     embed_call call;
     size_t o_stride;
     nrg_status status;
-    if (args && (ith >= 0) & (ith < nth) && is_plain(&call, &o_stride, args)) {
+    if (args && (ith >= 0) & (ith < nth) && is_plain(&call, &o_stride, args))
         status = fill_job(&job, &call, o_stride, ith, nth);
-    } else
+    else
         status = make_job(&job, args, ith, nth);
     if (status != NRG_OK || job.row_begin == job.row_end)
         return status;

@@ -21,23 +21,22 @@ typedef struct embed_call {
 } embed_call;
 
 /* Of a table no more rows are counted than tokens could pick. */
-static inline embed_call embed_checked(const nrg_checked *c)
+static inline embed_call embed_call_of(const nrg_embed_args *a, const nrg_embed_terms *terms, const nrg_laid *l)
 {
-    const nrg_embed_args *const a = c->part[NRG_EMBED_ARGS];
     embed_call call = {
         .args = a,
-        .tables = ((const nrg_embed_terms *)c->part[NRG_EMBED_TERMS_PART])->table,
+        .tables = terms->table,
         .table_count = NRG_EMBED_TABLES,
-        .x_stride = c->laid.stride[NRG_EMBED_X][0],
-        .bytes = c->laid.bytes,
+        .x_stride = l->stride[NRG_EMBED_X][0],
+        .bytes = l->bytes,
         .table_dtype = nrg_own_dtype(a->table_dtype, a->dtype),
     };
-    const size_t row = call.args->dim * (call.table_dtype == NRG_F32 ? 4 : 2);
+    const size_t row = a->dim * (call.table_dtype == NRG_F32 ? 4 : 2);
     for (int k = 0; k < NRG_EMBED_TABLES; k++) {
         const nrg_embed_table *t = &call.tables[k];
-        call.table_stride[k] = c->laid.stride[NRG_EMBED_TABLE + k][0];
-        if (t->table && t->rows > call.args->rows)
-            call.bytes -= (t->rows - call.args->rows) * row;
+        call.table_stride[k] = l->stride[NRG_EMBED_TABLE + k][0];
+        if (t->table && t->rows > a->rows)
+            call.bytes -= (t->rows - a->rows) * row;
     }
     return call;
 }

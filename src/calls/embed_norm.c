@@ -25,34 +25,27 @@ static size_t turn_rows(size_t row_bytes)
 }
 
 /* Everything up to the share, in a frame of its own: what checking takes shall not lie below the kernels. */
-static __attribute__((noinline)) nrg_status make_jobs(nrg_embed_job *embed, nrg_norm_job *norm, size_t *rows,
-                                                      const nrg_norm_spec *spec, const nrg_embed_args *args,
-                                                      const nrg_norm_args *norm_args, int ith, int nth)
+static __attribute__((noinline)) nrg_status make_jobs(nrg_embed_job *embed, nrg_norm_job *norm, const nrg_norm_spec *s,
+                                                      const nrg_embed_args *a, const nrg_norm_args *n, int ith, int nth)
 {
-    nrg_checked c;
-    const nrg_embed_terms terms = nrg_embed_terms_of(args);
-    const void *const part[] = {args, &terms, spec, norm_args};
-    nrg_status status = nrg_check(&c, &nrg_call_embed_norm_forward, part, ith, nth);
+    nrg_laid l;
+    const nrg_embed_terms terms = nrg_embed_terms_of(a);
+    nrg_status status = NRG_LAY(&l, embed_norm_forward, a, &terms, s, n);
     if (status != NRG_OK)
         return status;
-    const nrg_embed_args *a = c.part[NRG_EMBED_ARGS];
-    const nrg_norm_spec *s = c.part[NRG_EMBED_NORM_SPEC];
-    const nrg_norm_args *n = c.part[NRG_EMBED_NORM_ARGS];
-    const nrg_dtype r_dtype = c.sizes.type[NRG_NORM_TYPE_R];
-    const size_t dim = a->dim, groups = s->groups, o_stride = c.laid.stride[NRG_EMBED_NORM_O][0],
-                 r_stride = c.laid.stride[NRG_EMBED_NORM_R][0];
-    const embed_call call = embed_checked(&c);
+    const embed_call call = embed_call_of(a, &terms, &l);
     embed_terms(embed, &call);
     if ((status = embed_positions(embed, &call)) != NRG_OK)
         return status;
 
-    *rows = a->rows;
+    const nrg_dtype r_dtype = nrg_own_dtype(s->r_dtype, s->dtype);
+    const size_t o_stride = l.stride[NRG_EMBED_NORM_O][0], r_stride = l.stride[NRG_EMBED_NORM_R][0];
     /* The sum has a place of its own where it is asked for in its own dtype. Otherwise it is made where o will be, and an r in
      * f32 is stored by the norm. */
     const int apart = n->r && r_dtype == a->dtype;
     embed->o = apart ? n->r : n->o;
     embed->o_stride = apart ? r_stride : o_stride;
-    embed->dim = dim;
+    embed->dim = a->dim;
     embed->stream = 0;
     *norm = (nrg_norm_job){
         .x = embed->o,
@@ -65,11 +58,11 @@ static __attribute__((noinline)) nrg_status make_jobs(nrg_embed_job *embed, nrg_
         .x_stride = embed->o_stride,
         .o_stride = o_stride,
         .r_stride = r_stride,
-        .dim = groups == 1 ? dim : dim / groups,
-        .groups = groups,
+        .dim = a->dim / s->groups,
+        .groups = s->groups,
         .y_f32 = a->dtype == NRG_F32,
         .r_f32 = r_dtype == NRG_F32,
-        .w_f32 = c.sizes.type[NRG_NORM_TYPE_W] == NRG_F32,
+        .w_f32 = nrg_own_dtype(s->w_dtype, s->dtype) == NRG_F32,
         .stream = nrg_wants_stream(n->store, call.bytes),
         .gate = s->gate,
         .activation = s->activation,
@@ -83,8 +76,7 @@ nrg_status nrg_embed_norm_forward(const nrg_norm_spec *spec, const nrg_embed_arg
 {
     nrg_embed_job embed;
     nrg_norm_job norm;
-    size_t rows;
-    const nrg_status status = make_jobs(&embed, &norm, &rows, spec, args, norm_args, ith, nth);
+    const nrg_status status = make_jobs(&embed, &norm, spec, args, norm_args, ith, nth);
     if (status != NRG_OK)
         return status;
 
@@ -92,9 +84,9 @@ nrg_status nrg_embed_norm_forward(const nrg_norm_spec *spec, const nrg_embed_arg
     nrg_embed_kernel *const sum = NRG_KERNEL_ON(path, embed, args->dtype);
     nrg_norm_forward_kernel *const normalize =
         nrg_norm_is_gated(&norm) ? NRG_KERNEL_ON(path, norm_gated, args->dtype) : NRG_KERNEL_ON(path, norm_forward, args->dtype);
-    const size_t end = nrg_share(rows, ith + 1, nth), turn = turn_rows(embed.dim * nrg_dtype_size(args->dtype));
+    const size_t end = nrg_share(args->rows, ith + 1, nth), turn = turn_rows(embed.dim * nrg_dtype_size(args->dtype));
     embed.prefetch_end = end;
-    for (size_t row = nrg_share(rows, ith, nth); row < end; row = embed.row_end) {
+    for (size_t row = nrg_share(args->rows, ith, nth); row < end; row = embed.row_end) {
         embed.row_begin = row;
         embed.row_end = end - row > turn ? row + turn : end;
         norm.row_begin = embed.row_begin * norm.groups;
@@ -109,6 +101,5 @@ nrg_status nrg_embed_norm_forward_check(const nrg_norm_spec *spec, const nrg_emb
 {
     nrg_embed_job embed;
     nrg_norm_job norm;
-    size_t rows;
-    return nrg_asked(make_jobs(&embed, &norm, &rows, spec, args, norm_args, 0, 1));
+    return nrg_asked(make_jobs(&embed, &norm, spec, args, norm_args, 0, 1));
 }

@@ -1,6 +1,8 @@
 /* The public layer of row normalization: checks the arguments once, then calls through the table.
  *
  * SPDX-License-Identifier: MIT */
+#include <float.h>
+
 #include "../job/norm.h"
 #include "../operands/check.h"
 #include "../operands/norm.h"
@@ -9,7 +11,6 @@
 #include "norm_quant.h"
 #include "planes.h"
 #include "quick.h"
-#include "quick_norm.h"
 #include "share.h"
 #include "stream.h"
 
@@ -22,6 +23,15 @@ typedef struct norm_call {
     enum nrg_norm_part part;
     nrg_dtype y_dtype, r_dtype, w_dtype;
 } norm_call;
+
+/* Checks c, for a c_mode that exists, and the weight offset, which needs a w. */
+static inline int numbers_fit(const nrg_norm_spec *s, const void *w)
+{
+    if (!nrg_norm_has_numbers(s))
+        return 1;
+    return fabs(s->c) <= (double)FLT_MAX && (s->c == 0 || s->c_mode == NRG_C_GIVEN) &&
+           (s->weight_offset == 0 || (w && fabsf(s->weight_offset) <= FLT_MAX));
+}
 
 /* usual, a constant: the options are as constructors leave them. */
 NRG_INLINE void fill_job(nrg_norm_job *job, const norm_call *c, int ith, int nth, int usual)
@@ -106,7 +116,7 @@ static inline int has_plain_options(const nrg_norm_spec *s, const nrg_norm_args 
         return 0;
     if (s->groups != 1 || a->rows2 != 1 || a->rows3 != 1)
         return 0;
-    return (unsigned)s->dtype - NRG_F32 <= NRG_BF16 - NRG_F32 && nrg_norm_is_eps(s->eps) && quick_norm_numbers_fit(s, a->w);
+    return (unsigned)s->dtype - NRG_F32 <= NRG_BF16 - NRG_F32 && nrg_norm_is_eps(s->eps) && numbers_fit(s, a->w);
 }
 
 static inline norm_call plain_call(const nrg_norm_spec *s, const nrg_norm_args *a)
@@ -177,20 +187,20 @@ static int are_heads(const nrg_planes *p, const norm_call *call, const void *con
 }
 
 /* Rows in planes, or groups as rows: where they lie; the job has the strides inside of a plane then. */
-static __attribute__((noinline)) void set_planes(nrg_planes *p, nrg_norm_job *job, const norm_call *call, const nrg_checked *c,
-                                                 const unsigned char *at, nrg_dtype dtype)
+static __attribute__((noinline)) void set_planes(nrg_planes *p, nrg_norm_job *job, const norm_call *call, const nrg_laid *l,
+                                                 const unsigned char *at)
 {
     const nrg_norm_args *a = call->args;
-    const size_t dim = nrg_norm_w_dim(call->spec), own = dim * (dtype == NRG_F32 ? 4 : 2);
+    const size_t dim = nrg_norm_w_dim(call->spec), own = dim * (call->spec->dtype == NRG_F32 ? 4 : 2);
     const size_t r_row = dim * (call->r_dtype == NRG_F32 ? 4 : 2), y_row = dim * (call->y_dtype == NRG_F32 ? 4 : 2);
     const size_t row[TENSORS] = {[X] = at[X] == at[R] ? r_row : own, [Y] = y_row, [Z] = own, [O] = own, [R] = r_row};
     const void *const tensor[TENSORS] = {a->x, a->y, a->z, a->o, a->r};
     planes_begin(p, nrg_norm_alike(call->spec), a->rows, a->rows2, a->rows3);
     for (unsigned i = 0; i < TENSORS; i++)
-        planes_add(p, i, tensor[i], row[i], c->laid.stride[at[i]]);
+        planes_add(p, i, tensor[i], row[i], l->stride[at[i]]);
     if (call->spec->format) {
-        planes_add(p, Q, a->packed, 0, c->laid.stride[NRG_NORM_PACKED]);
-        planes_add(p, SCALES, a->scales, 0, c->laid.stride[NRG_NORM_SCALES]);
+        planes_add(p, Q, a->packed, 0, l->stride[NRG_NORM_PACKED]);
+        planes_add(p, SCALES, a->scales, 0, l->stride[NRG_NORM_SCALES]);
         quant_planes(p);
     } else {
         const int has_order = a->mean || a->rstd || call->part != NRG_NORM_WHOLE;
@@ -222,7 +232,7 @@ static inline void set_quant(nrg_norm_job *job, nrg_norm_quant *quant, const nor
 
 /* In a frame of its own: what checking takes shall not lie below the kernel. */
 static __attribute__((noinline)) nrg_status make_job(nrg_norm_job *job, nrg_norm_quant *quant, nrg_planes *planes,
-                                                     nrg_dtype *dtype, enum nrg_norm_part part, const nrg_norm_spec *spec,
+                                                     enum nrg_norm_part part, const nrg_norm_spec *spec,
                                                      const nrg_norm_args *args, nrg_row_statistics *statistics, int ith, int nth)
 {
     nrg_checked c;
@@ -249,14 +259,13 @@ static __attribute__((noinline)) nrg_status make_job(nrg_norm_job *job, nrg_norm
         .r_dtype = c.sizes.type[NRG_NORM_TYPE_R],
         .w_dtype = c.sizes.type[NRG_NORM_TYPE_W],
     };
-    *dtype = call.spec->dtype;
     const size_t alike = nrg_norm_alike(call.spec);
     call.rows = own.rows * own.rows2 * own.rows3 * alike;
     call.groups = nrg_norm_groups(call.spec);
     planes->count[1] = 1;
     fill_job(job, &call, ith, nth, 0);
     if (!c.laid.is_matrix || alike > 1)
-        set_planes(planes, job, &call, &c, at, *dtype);
+        set_planes(planes, job, &call, &c.laid, at);
     job->statistics = statistics;
     if (part == NRG_NORM_SUMS && job->gate != NRG_GATE_PRE) { /* what comes after the norm */
         job->gate = NRG_GATE_NONE;
@@ -325,11 +334,10 @@ static __attribute__((noinline)) nrg_status forward(enum nrg_norm_part part, con
     nrg_norm_job job;
     nrg_norm_quant quant;
     nrg_planes planes;
-    nrg_dtype dtype;
-    const nrg_status status = make_job(&job, &quant, &planes, &dtype, part, spec, args, statistics, ith, nth);
+    const nrg_status status = make_job(&job, &quant, &planes, part, spec, args, statistics, ith, nth);
     if (status != NRG_OK || job.row_begin == job.row_end)
         return status;
-    nrg_norm_forward_kernel *const norm = kernels_of(&job, kernels)[dtype - NRG_F32][nrg_active_path()];
+    nrg_norm_forward_kernel *const norm = kernels_of(&job, kernels)[spec->dtype - NRG_F32][nrg_active_path()];
     if (planes_are_one(&planes))
         norm(&job);
     else
@@ -457,16 +465,13 @@ static __attribute__((noinline)) int run_half(enum nrg_norm_part part, const nrg
 static nrg_status ask(enum nrg_norm_part part, const nrg_norm_spec *spec, const nrg_norm_args *args,
                       nrg_row_statistics *statistics)
 {
-    nrg_norm_job job;
-    nrg_norm_quant quant;
-    nrg_planes planes;
-    nrg_dtype dtype;
-    return make_job(&job, &quant, &planes, &dtype, part, spec, args, statistics, 0, 1);
+    const nrg_norm_more more = {statistics};
+    return nrg_ask(call_of[part], (const void *const[]){spec, args, &more});
 }
 
 nrg_status nrg_norm_forward_check(const nrg_norm_spec *spec, const nrg_norm_args *args)
 {
-    return nrg_asked(ask(NRG_NORM_WHOLE, spec, args, NULL));
+    return NRG_ASK(norm_forward, spec, args);
 }
 
 nrg_status nrg_norm_statistics(const nrg_norm_spec *spec, const nrg_norm_args *args, nrg_row_statistics *statistics, int ith,
@@ -479,7 +484,7 @@ nrg_status nrg_norm_statistics(const nrg_norm_spec *spec, const nrg_norm_args *a
 
 nrg_status nrg_norm_statistics_check(const nrg_norm_spec *spec, const nrg_norm_args *args, nrg_row_statistics *statistics)
 {
-    return nrg_asked(ask(NRG_NORM_SUMS, spec, args, statistics));
+    return ask(NRG_NORM_SUMS, spec, args, statistics);
 }
 
 /* The job has one pointer for what one part writes and the other reads. */
@@ -502,7 +507,7 @@ nrg_status nrg_norm_elements(const nrg_norm_spec *spec, const nrg_norm_args *arg
 
 nrg_status nrg_norm_elements_check(const nrg_norm_spec *spec, const nrg_norm_args *args, const nrg_row_statistics *statistics)
 {
-    return nrg_asked(ask(NRG_NORM_APPLY, spec, args, given(statistics)));
+    return ask(NRG_NORM_APPLY, spec, args, given(statistics));
 }
 
 /* ---- the shortcuts: dense f32, all rows ---- */

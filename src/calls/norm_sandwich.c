@@ -17,7 +17,7 @@ enum { TURN_BYTES = 64 << 10 /* of r, which wait for the second norm */ };
 enum { X, Y, R, O, OWN_TENSORS, Q = OWN_TENSORS, SCALES }; /* tensors of the planes; bytes are those of a whole call */
 
 /* What either norm has of its spec. */
-static void fill_norm(nrg_norm_job *job, const nrg_norm_spec *s, nrg_dtype w_dtype)
+static void fill_norm(nrg_norm_job *job, const nrg_norm_spec *s)
 {
     const size_t groups = nrg_norm_groups(s);
     *job = (nrg_norm_job){
@@ -25,23 +25,23 @@ static void fill_norm(nrg_norm_job *job, const nrg_norm_spec *s, nrg_dtype w_dty
         .groups = groups,
         .y_f32 = s->dtype == NRG_F32,
         .r_f32 = s->dtype == NRG_F32,
-        .w_f32 = w_dtype == NRG_F32,
+        .w_f32 = nrg_own_dtype(s->w_dtype, s->dtype) == NRG_F32,
     };
     set_formula(&job->formula, s, job->dim);
 }
 
 /* Rows in planes: where they lie, and the strides inside of a plane. */
 static void set_planes(nrg_planes *p, size_t stride[OWN_TENSORS], const nrg_norm_sandwich_args *a, const void *r,
-                       const nrg_checked *c)
+                       const nrg_laid *l)
 {
     static const unsigned char at[OWN_TENSORS] = {NRG_SANDWICH_X, NRG_SANDWICH_Y, NRG_SANDWICH_R, NRG_SANDWICH_O};
     const void *const tensor[OWN_TENSORS] = {a->x, a->y, r, a->o};
     planes_begin(p, 1, a->rows, a->rows2, a->rows3);
     for (unsigned i = 0; i < OWN_TENSORS; i++)
-        planes_add(p, i, tensor[i], 0, c->laid.stride[i == R && !a->r ? NRG_SANDWICH_O : at[i]]);
+        planes_add(p, i, tensor[i], 0, l->stride[i == R && !a->r ? NRG_SANDWICH_O : at[i]]);
     if (a->packed) {
-        planes_add(p, Q, a->packed, 0, c->laid.stride[NRG_SANDWICH_PACKED]);
-        planes_add(p, SCALES, a->scales, 0, c->laid.stride[NRG_SANDWICH_SCALES]);
+        planes_add(p, Q, a->packed, 0, l->stride[NRG_SANDWICH_PACKED]);
+        planes_add(p, SCALES, a->scales, 0, l->stride[NRG_SANDWICH_SCALES]);
         quant_planes(p);
     } else {
         planes_fold(p, 0);
@@ -52,27 +52,26 @@ static void set_planes(nrg_planes *p, size_t stride[OWN_TENSORS], const nrg_norm
 
 /* In a frame of its own: what checking takes shall not lie below the kernel. */
 static __attribute__((noinline)) nrg_status make_job(nrg_norm_sandwich_job *job, nrg_norm_quant *quant, nrg_planes *planes,
-                                                     const void *const *part, int ith, int nth)
+                                                     const nrg_norm_spec *one, const nrg_norm_spec *two,
+                                                     const nrg_norm_sandwich_args *a, int ith, int nth)
 {
-    nrg_checked c;
-    const nrg_status status = nrg_check(&c, &nrg_call_norm_sandwich_forward, part, ith, nth);
+    nrg_laid l;
+    const nrg_status status = NRG_LAY(&l, norm_sandwich_forward, one, two, a);
     if (status != NRG_OK)
         return status;
-    const nrg_norm_spec *one = c.part[NRG_SANDWICH_FIRST], *two = c.part[NRG_SANDWICH_SECOND];
-    const nrg_norm_sandwich_args *a = c.part[NRG_SANDWICH_ARGS];
     const size_t rows = a->rows * a->rows2 * a->rows3;
     /* r lies in its own place, or where o will be */
     void *const r = a->r ? a->r : a->o;
-    const nrg_dtype r_dtype = c.sizes.type[NRG_NORM_TYPE_R];
+    const nrg_dtype r_dtype = nrg_own_dtype(one->r_dtype, one->dtype);
     const int r_is_wide = r_dtype != one->dtype;
     const size_t row_bytes = one->dim * nrg_dtype_size(r_dtype);
-    size_t stride[OWN_TENSORS] = {c.laid.stride[NRG_SANDWICH_X][0], c.laid.stride[NRG_SANDWICH_Y][0],
-                                  c.laid.stride[a->r ? NRG_SANDWICH_R : NRG_SANDWICH_O][0], c.laid.stride[NRG_SANDWICH_O][0]};
+    size_t stride[OWN_TENSORS] = {l.stride[NRG_SANDWICH_X][0], l.stride[NRG_SANDWICH_Y][0],
+                                  l.stride[a->r ? NRG_SANDWICH_R : NRG_SANDWICH_O][0], l.stride[NRG_SANDWICH_O][0]};
     planes->count[1] = 1;
-    if (!c.laid.is_matrix)
-        set_planes(planes, stride, a, r, &c);
+    if (!l.is_matrix)
+        set_planes(planes, stride, a, r, &l);
     nrg_norm_job *const first = &job->first, *const second = &job->second;
-    fill_norm(first, one, c.sizes.type[NRG_NORM_TYPE_W]);
+    fill_norm(first, one);
     first->x = a->x;
     first->y = a->y;
     first->w = a->w1;
@@ -83,11 +82,11 @@ static __attribute__((noinline)) nrg_status make_job(nrg_norm_sandwich_job *job,
     first->x_stride = stride[X];
     first->y_stride = stride[Y];
     first->o_stride = stride[R];
-    first->y_f32 = c.sizes.type[NRG_NORM_TYPE_Y] == NRG_F32;
+    first->y_f32 = nrg_own_dtype(one->y_dtype, one->dtype) == NRG_F32;
     first->after = 1;
     first->o_f32 = r_is_wide;
-    first->stream = nrg_is_far(c.laid.bytes) ? 2 : 0; /* r is read again at once */
-    fill_norm(second, two, c.sizes.type[NRG_SANDWICH_TYPE_W2]);
+    first->stream = nrg_is_far(l.bytes) ? 2 : 0; /* r is read again at once */
+    fill_norm(second, two);
     second->x = r;
     second->x_stride = stride[R];
     if (r_is_wide) {
@@ -102,14 +101,14 @@ static __attribute__((noinline)) nrg_status make_job(nrg_norm_sandwich_job *job,
     second->o_stride = stride[O];
     second->mean = a->mean2;
     second->rstd = a->rstd2;
-    second->stream = nrg_wants_stream(a->store, c.laid.bytes);
+    second->stream = nrg_wants_stream(a->store, l.bytes);
     job->row_begin = nrg_share(rows, ith, nth);
     job->row_end = nrg_share(rows, ith + 1, nth);
     job->turn = TURN_BYTES / row_bytes ? TURN_BYTES / row_bytes : 1;
     if (two->format) {
         const size_t together = nrg_format_rows(two->format);
         second->quant = quant;
-        *quant = NRG_NORM_QUANT(two, a, c.laid.stride[NRG_SANDWICH_PACKED][0], c.laid.stride[NRG_SANDWICH_SCALES][0]);
+        *quant = NRG_NORM_QUANT(two, a, l.stride[NRG_SANDWICH_PACKED][0], l.stride[NRG_SANDWICH_SCALES][0]);
         quant_share(&job->row_begin, &job->row_end, two->format, rows, ith, nth);
         job->turn = (job->turn + together - 1) / together * together;
     }
@@ -154,7 +153,7 @@ nrg_status nrg_norm_sandwich_forward(const nrg_norm_spec *first, const nrg_norm_
     nrg_norm_sandwich_job job;
     nrg_norm_quant quant;
     nrg_planes planes;
-    const nrg_status status = make_job(&job, &quant, &planes, (const void *const[]){first, second, args}, ith, nth);
+    const nrg_status status = make_job(&job, &quant, &planes, first, second, args, ith, nth);
     if (status != NRG_OK || job.row_begin == job.row_end)
         return status;
 #ifdef NRG_NO_QUANTIZE

@@ -15,16 +15,14 @@ typedef struct quick_operand {
     size_t stride;
 } quick_operand;
 
-/* Rows and elements of a row, bytes from one row to the next, and from one head to the next: beyond, products would have to be
- * looked at, so that a size_t holds them. */
+/* Rows and elements of a row, and bytes from one row to the next: beyond, products would have to be looked at, so that a size_t
+ * holds them. */
 #if SIZE_MAX > UINT32_MAX
 enum { QUICK_MOST = 1 << 24 };
 #define QUICK_STRIDE ((size_t)1 << 36)
-#define QUICK_HEAD_STRIDE ((size_t)1 << 28)
 #else
 enum { QUICK_MOST = 1 << 12 };
 #define QUICK_STRIDE ((size_t)1 << 19)
-#define QUICK_HEAD_STRIDE ((size_t)1 << 18)
 #endif
 
 /* Whether a tensor of `rows` rows of `row` bytes lies well. unit: what pointers and strides must be multiples of, less one. */

@@ -12,11 +12,6 @@
 
 size_t nrg_score_bias_diagonals(size_t queries, size_t keys) { return nrg_diagonals(queries, keys); }
 
-static nrg_score_strides strides_of(const size_t stride[NRG_LEVELS])
-{
-    return (nrg_score_strides){.query = stride[0], .head = stride[1], .batch = stride[2]};
-}
-
 #define NRG_OF NRG_SCORE_BIAS
 #define NRG_NAME score_bias_forward
 #include "../operands/precheck.h"
@@ -32,8 +27,8 @@ nrg_status nrg_score_bias_forward(const nrg_score_bias_args *a, int ith, int nth
         .scores = a->scores,
         .diagonals = (const char *)a->diagonals,
         .o = a->o,
-        .scores_stride = strides_of(l.stride[NRG_SCORE_BIAS_SCORES]),
-        .o_stride = strides_of(l.stride[NRG_SCORE_BIAS_O]),
+        .scores_stride = nrg_rows_together(l.stride[NRG_SCORE_BIAS_SCORES]),
+        .o_stride = nrg_rows_together(l.stride[NRG_SCORE_BIAS_O]),
         .diagonals_stride = l.stride[NRG_SCORE_BIAS_DIAGONALS][0],
         .heads = a->heads,
         .queries = a->queries,
@@ -100,7 +95,7 @@ nrg_status nrg_score_bias_backward(const nrg_score_bias_backward_args *a, int it
     const nrg_score_bias_backward_job job = {
         .d_o = a->d_o,
         .d_diagonals = (char *)a->d_diagonals,
-        .d_o_stride = strides_of(l.stride[NRG_SCORE_BIAS_BACKWARD_D_O]),
+        .d_o_stride = nrg_rows_together(l.stride[NRG_SCORE_BIAS_BACKWARD_D_O]),
         .d_diagonals_stride = l.stride[NRG_SCORE_BIAS_BACKWARD_D_DIAGONALS][0],
         .batch = a->batch,
         .queries = a->queries,

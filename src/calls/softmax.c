@@ -11,11 +11,6 @@
 #include "share.h"
 #include "stream.h"
 
-static nrg_score_strides strides_of(const size_t stride[NRG_LEVELS])
-{
-    return (nrg_score_strides){.query = stride[0], .head = stride[1], .batch = stride[2]};
-}
-
 /* The first position is within ±2^61, and queries and keys are at most 2^61. So no query is 2^62 away from a key, and a window of
  * 2^62 cuts nothing. */
 static nrg_softmax_sight sight_of(int causal, size_t window, int64_t first)
@@ -49,9 +44,9 @@ static inline void fill_job(nrg_softmax_job *job, const nrg_softmax_args *a, con
     job->s = NULL;
     job->given = NULL;
     job->without = 0;
-    job->x_stride = strides_of(l->stride[NRG_SOFTMAX_X]);
-    job->mask_stride = strides_of(l->stride[NRG_SOFTMAX_MASK]);
-    job->o_stride = strides_of(l->stride[NRG_SOFTMAX_O]);
+    job->x_stride = nrg_rows_together(l->stride[NRG_SOFTMAX_X]);
+    job->mask_stride = nrg_rows_together(l->stride[NRG_SOFTMAX_MASK]);
+    job->o_stride = nrg_rows_together(l->stride[NRG_SOFTMAX_O]);
     job->diagonals_stride = l->stride[NRG_SOFTMAX_DIAGONALS][0];
     job->heads = a->heads;
     job->queries = a->queries;
@@ -130,10 +125,10 @@ static void fill_backward(nrg_softmax_backward_job *job, const nrg_softmax_backw
         .d_o = a->d_o,
         .x = a->x,
         .dx = a->dx,
-        .o_stride = strides_of(l->stride[NRG_SOFTMAX_BACKWARD_O]),
-        .d_o_stride = strides_of(l->stride[NRG_SOFTMAX_BACKWARD_D_O]),
-        .x_stride = strides_of(l->stride[NRG_SOFTMAX_BACKWARD_X]),
-        .dx_stride = strides_of(l->stride[NRG_SOFTMAX_BACKWARD_DX]),
+        .o_stride = nrg_rows_together(l->stride[NRG_SOFTMAX_BACKWARD_O]),
+        .d_o_stride = nrg_rows_together(l->stride[NRG_SOFTMAX_BACKWARD_D_O]),
+        .x_stride = nrg_rows_together(l->stride[NRG_SOFTMAX_BACKWARD_X]),
+        .dx_stride = nrg_rows_together(l->stride[NRG_SOFTMAX_BACKWARD_DX]),
         .heads = a->heads,
         .queries = a->queries,
         .keys = a->keys,

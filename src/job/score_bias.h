@@ -6,18 +6,13 @@
 
 #include "../../include/nrg/score_bias.h"
 
-/* A tensor [batch, heads, queries, keys]: strides are the real ones, in bytes. */
-typedef struct nrg_score_strides {
-    size_t batch, head, query;
-} nrg_score_strides;
-
-/* A share of rows for score_bias: row n is query n mod queries of head n / queries mod heads. Everything in it has been checked.
- */
+/* A share of rows for score_bias: row n is query n mod queries of head n / queries mod heads. Everything in it has been checked;
+ * strides are the real ones, in bytes, those of rows from query to query. */
 typedef struct nrg_score_bias_job {
     const char *scores;
     const char *diagonals; /* of f32 */
     char *o;
-    nrg_score_strides scores_stride, o_stride;
+    nrg_head_strides scores_stride, o_stride;
     size_t diagonals_stride;
     size_t heads, queries, keys;
     size_t begin, end; /* the share */
@@ -30,7 +25,7 @@ typedef struct nrg_score_bias_job {
 typedef struct nrg_score_bias_backward_job {
     const char *d_o;
     char *d_diagonals; /* of double */
-    nrg_score_strides d_o_stride;
+    nrg_head_strides d_o_stride;
     size_t d_diagonals_stride;
     size_t batch, queries, keys;
     size_t begin, end; /* the share */

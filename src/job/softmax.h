@@ -5,7 +5,6 @@
 #define NRG_JOB_SOFTMAX_H
 
 #include "../../include/nrg/softmax.h"
-#include "score_bias.h"
 
 /* Which keys a query sees: key j of query i where first + i ≤ j < last + i. What cuts nothing is far away. */
 typedef struct nrg_softmax_sight {
@@ -23,7 +22,7 @@ typedef struct nrg_softmax_job {
     double *s;
     const float *given; /* powers beside base(m_in) are multiplied by the sum of these two floats: no sum is made; or NULL */
     size_t without;     /* parts: a key that is in the maximum and not in the sum, plus 1; 0: none */
-    nrg_score_strides x_stride, mask_stride, o_stride;
+    nrg_head_strides x_stride, mask_stride, o_stride;
     size_t diagonals_stride;
     size_t heads, queries, keys;
     size_t begin, end; /* the share */
@@ -36,7 +35,7 @@ typedef struct nrg_softmax_job {
 typedef struct nrg_softmax_backward_job {
     const char *o, *d_o, *x; /* x: NULL without a cap */
     char *dx;
-    nrg_score_strides o_stride, d_o_stride, x_stride, dx_stride;
+    nrg_head_strides o_stride, d_o_stride, x_stride, dx_stride;
     size_t heads, queries, keys;
     size_t begin, end;
     nrg_softmax_sight sight;

@@ -7,9 +7,9 @@
 #include "element.h"
 
 /* Where row i of head h of sample b begins, in bytes. */
-static size_t row_at(nrg_score_strides stride, size_t b, size_t h, size_t i)
+static size_t row_at(nrg_head_strides stride, size_t b, size_t h, size_t i)
 {
-    return b * stride.batch + h * stride.head + i * stride.query;
+    return b * stride.batch + h * stride.head + i * stride.row;
 }
 
 static void forward(const nrg_score_bias_job *job, nrg_dtype dtype)

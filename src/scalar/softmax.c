@@ -17,14 +17,14 @@ static place place_of(size_t n, size_t heads, size_t queries)
     return (place){.b = n / queries / heads, .h = n / queries % heads, .i = n % queries};
 }
 
-static const char *row_of(const char *tensor, nrg_score_strides stride, place p)
+static const char *row_of(const char *tensor, nrg_head_strides stride, place p)
 {
-    return tensor ? tensor + p.b * stride.batch + p.h * stride.head + p.i * stride.query : NULL;
+    return tensor ? tensor + p.b * stride.batch + p.h * stride.head + p.i * stride.row : NULL;
 }
 
-static char *row_into(char *tensor, nrg_score_strides stride, place p)
+static char *row_into(char *tensor, nrg_head_strides stride, place p)
 {
-    return tensor + p.b * stride.batch + p.h * stride.head + p.i * stride.query;
+    return tensor + p.b * stride.batch + p.h * stride.head + p.i * stride.row;
 }
 
 static int is_seen(nrg_softmax_sight sight, size_t i, size_t j)

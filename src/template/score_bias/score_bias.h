@@ -11,9 +11,9 @@ NRG_INLINE size_t score_larger(size_t a, size_t b) { return a > b ? a : b; }
 NRG_INLINE size_t score_smaller(size_t a, size_t b) { return a < b ? a : b; }
 
 /* Where row i of head h of sample b begins, in bytes. */
-NRG_INLINE size_t score_row_at(nrg_score_strides stride, size_t b, size_t h, size_t i)
+NRG_INLINE size_t score_row_at(nrg_head_strides stride, size_t b, size_t h, size_t i)
 {
-    return b * stride.batch + h * stride.head + i * stride.query;
+    return b * stride.batch + h * stride.head + i * stride.row;
 }
 
 /* Rows of one head, one after the other: row r has its own place in the table, one entry before that of row r - 1. */
@@ -352,8 +352,8 @@ NRG_INLINE void score_forward(const nrg_score_bias_job *at, nrg_dtype D)
             .scores = job.scores + score_row_at(job.scores_stride, b, h, i),
             .bias = (const float *)(job.diagonals + h * job.diagonals_stride) + (job.queries - 1 - i),
             .o = job.o + score_row_at(job.o_stride, b, h, i),
-            .scores_stride = job.scores_stride.query,
-            .o_stride = job.o_stride.query,
+            .scores_stride = job.scores_stride.row,
+            .o_stride = job.o_stride.row,
             .rows = next - n,
             .keys = job.keys,
             /* lines that are in cache because the call is in place gain nothing by streaming */

@@ -181,7 +181,7 @@ NRG_INLINE void score_add_rows(const score_sums *s, const char *row, size_t stri
 NRG_INLINE void score_backward(const nrg_score_bias_backward_job *at, nrg_dtype D)
 {
     const nrg_score_bias_backward_job job = *at;
-    const size_t queries = job.queries, keys = job.keys, diagonals = queries + keys - 1, stride = job.d_o_stride.query;
+    const size_t queries = job.queries, keys = job.keys, diagonals = queries + keys - 1, stride = job.d_o_stride.row;
     for (size_t n = job.begin, next; n < job.end; n = next) {
         const size_t h = n / diagonals;
         next = score_smaller((h + 1) * diagonals, job.end);

@@ -205,9 +205,9 @@ static __attribute__((noinline)) void softmax_pipeline(softmax_call *c, int is_i
             p->x = x;
             p->o = o;
             p->sink = row.sink;
-            x += job->x_stride.query;
+            x += job->x_stride.row;
             if (o)
-                o += job->o_stride.query;
+                o += job->o_stride.row;
             p->e = is_in_o ? (float *)p->o : c->u + (next & (away - 1)) * keys;
             softmax_look(&max, p->x, has_guess ? SOFTMAX_LOOK : keys, job->scale, D);
             p->m = softmax_row_max(job, &row, next, max);

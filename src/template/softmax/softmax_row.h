@@ -62,9 +62,9 @@ NRG_INLINE void softmax_next(softmax_at *at, size_t heads, size_t queries)
     }
 }
 
-NRG_INLINE size_t softmax_row_at(nrg_score_strides stride, const softmax_at *at)
+NRG_INLINE size_t softmax_row_at(nrg_head_strides stride, const softmax_at *at)
 {
-    return at->b * stride.batch + at->h * stride.head + at->i * stride.query;
+    return at->b * stride.batch + at->h * stride.head + at->i * stride.row;
 }
 
 /* The keys that query i sees: begin to end, and where the first block of them begins; where there is none, three times the same.
@@ -90,9 +90,9 @@ NRG_INLINE size_t softmax_chunk_end(size_t i, size_t end)
 
 /* Whether all rows of o begin at lines. Others are not streamed: a line that two rows share is finished a row later, or with an
  * ordinary store. 1024x1000 takes 465 us with ordinary stores, and 1009 with others (Emerald Rapids, AVX-512). */
-NRG_INLINE int softmax_lines(const char *o, const nrg_score_strides *s)
+NRG_INLINE int softmax_lines(const char *o, const nrg_head_strides *s)
 {
-    return ((uintptr_t)o | s->query | s->head | s->batch) % 64 == 0;
+    return ((uintptr_t)o | s->row | s->head | s->batch) % 64 == 0;
 }
 
 /* ---- scores ---- */
@@ -198,11 +198,11 @@ static __attribute__((noinline)) void softmax_place(softmax_row *row, const nrg_
 /* The same of a row whose head has the row before it, too: pointers only move. */
 NRG_INLINE void softmax_place_below(softmax_row *row, const softmax_row *before, const nrg_softmax_job *job, const softmax_at *at)
 {
-    *row = (softmax_row){.x = before->x + job->x_stride.query, .slope = before->slope, .sink = before->sink};
+    *row = (softmax_row){.x = before->x + job->x_stride.row, .slope = before->slope, .sink = before->sink};
     if (before->o)
-        row->o = before->o + job->o_stride.query;
+        row->o = before->o + job->o_stride.row;
     if (before->mask)
-        row->mask = before->mask + job->mask_stride.query;
+        row->mask = before->mask + job->mask_stride.row;
     if (before->bias)
         row->bias = before->bias - 1;
     row->seen = softmax_seen(job->sight, at->i, job->keys);
