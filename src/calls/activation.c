@@ -24,10 +24,21 @@ static inline void fill_job(nrg_activation_job *job, const nrg_activation_flat *
 #define NRG_NAME activation_forward
 #include "../operands/precheck.h"
 
+/* In frames of their own, which do not lie below the kernel: a precheck keeps what it has placed. */
+static __attribute__((noinline)) nrg_status lay_forward(nrg_laid *l, const nrg_activation_flat *args, int ith, int nth)
+{
+    return activation_forward_precheck(args, ith, nth, l) ? NRG_OK : NRG_LAY(l, activation_forward, args);
+}
+
 #ifndef NRG_NO_BACKWARD
 #define NRG_OF NRG_ACTIVATION_BACKWARD
 #define NRG_NAME activation_backward
 #include "../operands/precheck.h"
+
+static __attribute__((noinline)) nrg_status lay_backward(nrg_laid *l, const nrg_activation_flat *args, int ith, int nth)
+{
+    return activation_backward_precheck(args, ith, nth, l) ? NRG_OK : NRG_LAY(l, activation_backward, args);
+}
 #endif
 
 nrg_status nrg_activation_forward(nrg_activation g, nrg_dtype dtype, size_t count, const void *x, void *o, int ith, int nth)
@@ -36,7 +47,7 @@ nrg_status nrg_activation_forward(nrg_activation g, nrg_dtype dtype, size_t coun
     const nrg_activation_flat args = {
         .dtype = dtype, .activation = g, .alpha = nrg_default_alpha(g), .count = count, .x = x, .out = o};
     nrg_laid l;
-    const nrg_status status = activation_forward_precheck(&args, ith, nth, &l) ? NRG_OK : NRG_LAY(&l, activation_forward, &args);
+    const nrg_status status = lay_forward(&l, &args, ith, nth);
     if (status != NRG_OK)
         return status;
     fill_job(&job, &args, l.bytes, ith, nth);
@@ -60,8 +71,7 @@ nrg_status nrg_activation_backward(nrg_activation g, nrg_dtype dtype, size_t cou
     const nrg_activation_flat args = {
         .dtype = dtype, .activation = g, .alpha = nrg_default_alpha(g), .count = count, .x = x, .d_o = d_o, .out = dx};
     nrg_laid l;
-    const nrg_status status =
-        activation_backward_precheck(&args, ith, nth, &l) ? NRG_OK : NRG_LAY(&l, activation_backward, &args);
+    const nrg_status status = lay_backward(&l, &args, ith, nth);
     if (status != NRG_OK)
         return status;
     fill_job(&job, &args, l.bytes, ith, nth);

@@ -35,10 +35,17 @@ nrg_status nrg_rope_frequencies(const nrg_rope_spec *spec, double *frequencies, 
 #define NRG_NAME rope_table
 #include "../operands/precheck.h"
 
+/* In a frame of its own, which does not lie below the kernel: a precheck keeps what it has placed. */
+static __attribute__((noinline)) nrg_status lay_table(nrg_laid *l, const nrg_rope_spec *s, const nrg_rope_table_args *a, int ith,
+                                                      int nth)
+{
+    return rope_table_precheck(s, a, ith, nth, l) ? NRG_OK : NRG_LAY(l, rope_table, s, a);
+}
+
 nrg_status nrg_rope_table(const nrg_rope_spec *s, const nrg_rope_table_args *a, int ith, int nth)
 {
     nrg_laid l;
-    const nrg_status status = rope_table_precheck(s, a, ith, nth, &l) ? NRG_OK : NRG_LAY(&l, rope_table, s, a);
+    const nrg_status status = lay_table(&l, s, a, ith, nth);
     if (status != NRG_OK)
         return status;
     nrg_position_table_job job;

@@ -16,10 +16,16 @@ size_t nrg_score_bias_diagonals(size_t queries, size_t keys) { return nrg_diagon
 #define NRG_NAME score_bias_forward
 #include "../operands/precheck.h"
 
+/* In a frame of its own, which does not lie below the kernel: a precheck keeps what it has placed. */
+static __attribute__((noinline)) nrg_status lay(nrg_laid *l, const nrg_score_bias_args *a, int ith, int nth)
+{
+    return score_bias_forward_precheck(a, ith, nth, l) ? NRG_OK : NRG_LAY(l, score_bias_forward, a);
+}
+
 nrg_status nrg_score_bias_forward(const nrg_score_bias_args *a, int ith, int nth)
 {
     nrg_laid l;
-    const nrg_status status = score_bias_forward_precheck(a, ith, nth, &l) ? NRG_OK : NRG_LAY(&l, score_bias_forward, a);
+    const nrg_status status = lay(&l, a, ith, nth);
     if (status != NRG_OK)
         return status;
     const size_t rows = a->keys ? a->batch * a->heads * a->queries : 0;
