@@ -21,6 +21,8 @@ def calls(seed):
     heads, positions = random(2, 4, 3, 16, seed=seed), np.arange(seed, seed + 4, dtype=np.int32)
     q8, (int8, scales) = nrg.quantize(a), nrg.quantize(a, "int8")
     half, bf16 = x.astype(np.float16), nrg.to_bf16(x)
+    values, keys, cache = random(4, 2, 16, seed=seed), np.zeros((9, 3, 16), np.float32), np.zeros((9, 2, 16), np.float32)
+    slots, bias = np.arange(3, -1, -1) + seed % 5, random(4, 18, seed=seed)
     return [lambda: nrg.rms_norm(x, w), lambda: nrg.rms_norm(x, (64,), w, eps=1e-3), lambda: nrg.layer_norm(x, w, b, residual=y, out=out),
             lambda: nrg.layer_norm(x[:, 1], gate=z[:, 0], activation="silu"), lambda: nrg.l2_normalize(r, out=r),
             lambda: nrg.rms_norm(x, w, format="int8"), lambda: nrg.rms_norm(half, accuracy="exact"), lambda: nrg.rms_norm(bf16, dtype="bf16"),
@@ -33,7 +35,10 @@ def calls(seed):
             lambda: nrg.softmax_backward(a, e), lambda: nrg.quantize(a), lambda: nrg.quantize(a, "int8"), lambda: nrg.dequantize(q8),
             lambda: nrg.dequantize(int8, scales, "int8"), lambda: nrg.rope(heads, positions), lambda: nrg.rope(heads, 7, base=500.0),
             lambda: nrg.rope(heads, positions, k=heads[:, :, :1]), lambda: nrg.rope_backward(heads, positions, angles=ROPE),
-            lambda: nrg.norm_rope(heads, positions=positions, angles=ROPE)]
+            lambda: nrg.norm_rope(heads, positions=positions, angles=ROPE), lambda: nrg.batch_norm(x, w[:3], w[3:6] ** 2),
+            lambda: nrg.group_norm(x, 3, stats=True), lambda: nrg.instance_norm_backward(y, z),
+            lambda: nrg.qkv(heads[0], heads[1], values, positions=positions, slots=slots, k_cache=keys, v_cache=cache, eps=1e-6),
+            lambda: nrg.score_bias(heads, bias), lambda: nrg.relative_shift(x, 40, 1)]
 
 
 def functions_of_python(function):
