@@ -87,57 +87,43 @@ typedef struct extent {
     unsigned index, element;
 } extent;
 
+typedef struct step {
+    size_t stride, count;
+} step;
+
 /* Strides of 0 become those of a dense tensor: all that is inside of a level, whichever of the inner levels lies outermost. A
- * level with one step takes none, whatever its stride, as does one that repeats. *dense: the bytes of a tensor whose strides are
- * all 0; 0 where some are given. */
-static int fill_strides(size_t stride[NRG_LEVELS], const nrg_operand *o, const nrg_sizes *s, const void *part, uint32_t repeated,
-                        size_t row, size_t *dense)
+ * level with one step takes none, whatever its stride, as does one that repeats. Returns how many step at all, which it sorts by
+ * their strides; or -1. */
+static int fill_strides(step sorted[NRG_LEVELS], size_t stride[NRG_LEVELS], const nrg_operand *o, const nrg_sizes *s,
+                        const void *part, size_t row)
 {
-    size_t span = row, any = repeated;
-    int is_beyond = 0; /* memory, which is wrong where a stride is to be made of it: an operand without elements may have any */
-    *dense = 0;
+    const uint32_t repeated = nrg_repeated(o, part);
+    size_t span = row;
+    int steps = 0,
+        is_beyond = 0; /* memory, which is wrong where a stride is to be made of it: without elements it may have any */
     for (unsigned k = 0; k < o->levels; k++) {
         const size_t count = s->n[o->level[k].count];
-        size_t steps;
+        size_t bytes;
         if (repeated >> k & 1)
             continue;
         stride[k] = span;
         if (count == 1)
             continue;
         const size_t given = o->level[k].stride ? nrg_size_at(part, o->level[k].stride) : 0;
-        any |= given;
         if (!given && is_beyond)
-            return 0;
+            return -1;
         if (given)
             stride[k] = given;
-        if (!nrg_product(count, stride[k], &steps))
+        if (!nrg_product(count, stride[k], &bytes))
             is_beyond = 1;
         else
-            span = steps > span ? steps : span;
-    }
-    *dense = any || is_beyond ? 0 : span;
-    return 1;
-}
-
-typedef struct step {
-    size_t stride, count;
-} step;
-
-/* Levels that step at all, by their strides; returns how many. */
-static unsigned sort_levels(step sorted[NRG_LEVELS], const nrg_operand *o, const nrg_sizes *s, uint32_t repeated,
-                            const size_t stride[NRG_LEVELS])
-{
-    unsigned count = 0;
-    for (unsigned k = 0; k < o->levels; k++) {
-        const step level = {stride[k], s->n[o->level[k].count]};
-        if (level.count == 1 || repeated >> k & 1)
-            continue;
-        unsigned at = count++;
-        for (; at > 0 && sorted[at - 1].stride > level.stride; at--)
+            span = bytes > span ? bytes : span;
+        int at = steps++;
+        for (; at > 0 && sorted[at - 1].stride > stride[k]; at--)
             sorted[at] = sorted[at - 1];
-        sorted[at] = level;
+        sorted[at] = (step){stride[k], count};
     }
-    return count;
+    return steps;
 }
 
 /* Adds one level to an extent of rows: runs that follow each other without a gap become one run, and rows at equal distances stay
@@ -197,20 +183,18 @@ static inline int is_in_plane(const nrg_operand *o, const nrg_sizes *s, const vo
 static __attribute__((noinline)) nrg_status lay_levels(extent *e, size_t stride[NRG_LEVELS], const nrg_operand *o,
                                                        const nrg_sizes *s, const void *part, int is_plane)
 {
-    const uint32_t repeated = nrg_repeated(o, part);
     step levels[NRG_LEVELS];
     const uintptr_t first = checked_place(e);
     uintptr_t aligned = first;
-    size_t row, span, dense;
-    if (!nrg_product(s->n[o->dim], e->element, &row) || !fill_strides(stride, o, s, part, repeated, row, &dense))
+    size_t span;
+    int count;
+    if (!nrg_product(s->n[o->dim], e->element, &span) || (count = fill_strides(levels, stride, o, s, part, span)) < 0)
         return NRG_ERR_OVERFLOW;
     if (!has_elements(o, s))
         return NRG_OK;
-    span = dense ? dense : row;
     e->bytes = e->stride = span;
     e->rows = 1;
-    const unsigned count = dense ? 0 : sort_levels(levels, o, s, repeated, stride);
-    for (unsigned k = 0; k < count; k++) {
+    for (int k = 0; k < count; k++) {
         const nrg_status status = add_level(e, &span, &levels[k]);
         aligned |= levels[k].stride;
         if (status != NRG_OK)

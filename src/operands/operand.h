@@ -106,11 +106,6 @@ static inline int nrg_product(size_t a, size_t b, size_t *result)
     return 1;
 }
 
-static inline int nrg_product_fits(size_t a, size_t b)
-{
-    size_t n;
-    return nrg_product(a, b, &n);
-}
 static inline int nrg_product3_fits(size_t a, size_t b, size_t c)
 {
     size_t n;
