@@ -81,6 +81,12 @@ int file_has_gradient(const file_call *call, int which)
     return which < call->command->outputs;
 }
 
+int file_refused(const char *text)
+{
+    complain("%s", text);
+    return CLI_REFUSED;
+}
+
 int file_missing(const file_call *call, int option, const char *when)
 {
     complain("--%s: expected a file%s, got none; see nrg %s --help", option_name(call, option), when, call->command->name);

@@ -57,6 +57,8 @@ int file_excludes(const file_call *call, int option, int other);
 int file_has_gradient(const file_call *call, int which);
 
 /* Error messages that several commands use. Each returns CLI_REFUSED. when: "", or for example " with --backward". */
+/* The whole complaint. */
+int file_refused(const char *text);
 int file_missing(const file_call *call, int option, const char *when);
 /* CLI_REFUSED after a complaint unless both are given. */
 int file_required(const file_call *call, int option, int other);

@@ -14,6 +14,8 @@
  *     REQUIRED(option)
  *     FORWARD_ONLY(option), FORWARD(option)                          not with --backward; required without it
  *     BACKWARD_ONLY(option), BACKWARD(option)                        not without --backward; required with it
+ *     REFUSED(condition, text)                                       of GIVEN(option), and of fields q->... of rows above
+ *     RULE(wrong, answer)                                            another condition, and the call that complains of it
  *     HELP(text)
  *
  * --isa and --help come last. A command defines before it includes this file, and defines ask and compute (file_command.h) after:
@@ -51,14 +53,13 @@
 #define NEEDS(option, other) RULE(call->value[option], file_needs(call, option, other))
 #define EXCLUDES(option, other) RULE(call->value[option], file_excludes(call, option, other))
 #define REQUIRED(option) RULE(!call->value[option], file_missing(call, option, ""))
-#define FORWARD_ONLY(option)                                                                                                     \
-    RULE(call->value[OPT_BACKWARD] && call->value[option], file_unusable(call, option, " with --backward"))
-#define BACKWARD_ONLY(option)                                                                                                    \
-    RULE(!call->value[OPT_BACKWARD] && call->value[option], file_unusable(call, option, " without --backward"))
-#define FORWARD(option)                                                                                                          \
-    FORWARD_ONLY(option) RULE(!call->value[OPT_BACKWARD] && !call->value[option], file_missing(call, option, ""))
+#define GIVEN(option) (call->value[option] != NULL)
+#define REFUSED(condition, text) RULE(condition, file_refused(text))
+#define FORWARD_ONLY(option) RULE(GIVEN(OPT_BACKWARD) && GIVEN(option), file_unusable(call, option, " with --backward"))
+#define BACKWARD_ONLY(option) RULE(!GIVEN(OPT_BACKWARD) && GIVEN(option), file_unusable(call, option, " without --backward"))
+#define FORWARD(option) FORWARD_ONLY(option) RULE(!GIVEN(OPT_BACKWARD) && !GIVEN(option), file_missing(call, option, ""))
 #define BACKWARD(option)                                                                                                         \
-    BACKWARD_ONLY(option) RULE(call->value[OPT_BACKWARD] && !call->value[option], file_missing(call, option, " with --backward"))
+    BACKWARD_ONLY(option) RULE(GIVEN(OPT_BACKWARD) && !GIVEN(option), file_missing(call, option, " with --backward"))
 #define HELP(help) OPTION_ROW(NONE, , , , , , help)
 
 #define ONLY_IN_IN(...) __VA_ARGS__

@@ -31,48 +31,6 @@ static const char *const layouts[] = {"nchw", "nhwc", NULL};
 
 /* ---- options ---- */
 
-/* What excludes what. */
-static int check_combination(const file_call *call, const channel_request *q)
-{
-    int running = q->train || file_in(call, IN_RUNNING_MEAN);
-    if (q->over == OVER_GROUP && !call->value[OPT_GROUPS])
-        complain("--over group needs --groups");
-    else if (q->over != OVER_GROUP && call->value[OPT_GROUPS])
-        complain("--groups needs --over group");
-    else if (running && q->over != OVER_BATCH && q->over != OVER_INSTANCE)
-        complain("running statistics need --over batch or --over instance, got --over %s", overs[q->over]);
-    else if (running && call->value[OPT_RMS])
-        complain("--rms cannot be used with running statistics");
-    else if (q->train && q->fold)
-        complain("--train and --fold cannot be combined: scale and shift are for inference");
-    else if (q->fold && (file_out(call, OUT_MEAN) || file_out(call, OUT_RSTD)))
-        complain("--%s cannot be used with --fold", file_out(call, OUT_MEAN) ? "mean" : "rstd");
-    else if (call->value[OPT_CUMULATIVE] && call->value[OPT_MOMENTUM])
-        complain("--momentum and --cumulative cannot be combined");
-    else if (!(q->spec.momentum >= 0 && q->spec.momentum <= 1))
-        complain("--momentum: expected a number from 0 to 1, got '%s'", call->value[OPT_MOMENTUM]);
-    else if (q->spec.segment > 4096)
-        complain("--segment: expected at most 4096, got %zu", q->spec.segment);
-    else
-        return 1;
-    return 0;
-}
-
-static int require(const file_call *call, const channel_request *q)
-{
-    if (!file_in(call, IN_X))
-        file_missing(call, IN_X, "");
-    else if (q->backward && !file_in(call, IN_D_O))
-        complain("--backward needs --do, the gradient of o");
-    else if (q->backward && !file_has_gradient(call, OUT_DX))
-        complain("--dx, --dy, --dw or --db: expected at least one file with --backward, got none");
-    else if (!q->backward && !file_out(call, OUT_O))
-        file_missing(call, INPUTS + OUT_O, "");
-    else
-        return 1;
-    return 0;
-}
-
 /* The library validates the numbers before files are read. It reads no pointer, since there are no samples. */
 static int ask_library(const file_call *call, const channel_request *q)
 {
@@ -89,19 +47,23 @@ static int ask_library(const file_call *call, const channel_request *q)
 static int ask(file_call *call)
 {
     channel_request *q = call->request;
-    q->backward = call->value[OPT_BACKWARD] != NULL;
-    q->train = call->value[OPT_TRAIN] != NULL;
-    q->fold = call->value[OPT_FOLD] != NULL;
     q->spec = nrg_channel_norm_spec_batch(NRG_F32, 1, 1e-5);
     q->spec.centred = !call->value[OPT_RMS];
     q->spec.accuracy = call->value[OPT_EXACT] ? NRG_ACCURACY_EXACT : NRG_ACCURACY_FAST;
-    q->spec.cumulative = call->value[OPT_CUMULATIVE] != NULL;
+    if (!read_fields(call, q))
+        return CLI_REFUSED;
     if (file_in(call, IN_RUNNING_MEAN) && !q->train)
         q->spec.source = NRG_STATISTICS_RUNNING;
-    if (!read_fields(call, q) || !require(call, q) || !check_combination(call, q))
-        return CLI_REFUSED;
     q->spec.over = q->over == OVER_BATCH ? NRG_CHANNEL_OVER_BATCH : NRG_CHANNEL_OVER_GROUP;
-    return ask_library(call, q);
+    if (q->over != OVER_BATCH && q->over != OVER_INSTANCE && (q->train || file_in(call, IN_RUNNING_MEAN)))
+        complain("running statistics need --over batch or --over instance, got --over %s", overs[q->over]);
+    else if (!(q->spec.momentum >= 0 && q->spec.momentum <= 1))
+        complain("--momentum: expected a number from 0 to 1, got '%s'", call->value[OPT_MOMENTUM]);
+    else if (q->spec.segment > 4096)
+        complain("--segment: expected at most 4096, got %zu", q->spec.segment);
+    else
+        return ask_library(call, q);
+    return CLI_REFUSED;
 }
 
 /* ---- files ---- */

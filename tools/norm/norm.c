@@ -30,49 +30,6 @@ static const char *const gates[] = {"pre", "post", NULL};
 
 /* ---- options ---- */
 
-static int require_forward(const file_call *call)
-{
-    if (!file_in(call, IN_X))
-        file_missing(call, IN_X, "");
-    else if (!file_out(call, OUT_O) && !call->value[OPT_FORMAT])
-        file_missing(call, INPUTS + OUT_O, "");
-    else
-        return 1;
-    return 0;
-}
-
-static int require_backward(const file_call *call)
-{
-    if (!file_in(call, IN_X) && !file_in(call, IN_R))
-        complain("--x or --r-in: expected a file, got none; see nrg norm --help");
-    else if (file_in(call, IN_R) && (file_in(call, IN_X) || file_in(call, IN_Y)))
-        complain("--r-in and --%s cannot be combined: r is the sum of x and y", file_in(call, IN_X) ? "x" : "y");
-    else if (!file_in(call, IN_D_O))
-        complain("--backward needs --do, the gradient of o");
-    else if (!file_has_gradient(call, OUT_DX))
-        complain("--dx, --dy, --dz, --dw or --db: expected at least one file with --backward, got none");
-    else if (file_in(call, IN_MEAN) && !call->value[OPT_LAYER])
-        complain("--mean-in needs --layer: other norms subtract no mean");
-    else if (file_in(call, IN_R) && call->value[OPT_R_DTYPE])
-        complain("--r-dtype and --r-in cannot be combined: the file has a dtype");
-    else if (call->value[OPT_Y_DTYPE] && !file_out(call, OUT_DY))
-        complain("--y-dtype needs --dy");
-    else if (call->value[OPT_Y_DTYPE] && file_in(call, IN_Y))
-        complain("--y-dtype and --y cannot be combined: the file has a dtype");
-    else
-        return 1;
-    return 0;
-}
-
-static int require(const file_call *call, const request *q)
-{
-    if (!!call->value[OPT_RMS] + !!call->value[OPT_LAYER] + !!call->value[OPT_L2] > 1)
-        complain("--rms, --layer and --l2 cannot be combined");
-    else
-        return q->backward ? require_backward(call) : require_forward(call);
-    return 0;
-}
-
 static int read_options(const file_call *call, request *q)
 {
     nrg_norm_spec *s = &q->spec;
@@ -86,30 +43,6 @@ static int read_options(const file_call *call, request *q)
         s->gate = (nrg_gate)(q->gate + 1); /* "none" is not to be said */
     s->accuracy = call->value[OPT_EXACT] ? NRG_ACCURACY_EXACT : NRG_ACCURACY_FAST;
     return 1;
-}
-
-/* Files that the spec needs, or has no use for. */
-static int check_combination(const file_call *call, const request *q)
-{
-    const nrg_norm_spec *s = &q->spec;
-    int after = s->residual_mode == NRG_RESIDUAL_AFTER;
-    if (after && !q->backward && !file_in(call, IN_Y))
-        complain("--residual after needs --y");
-    else if (after && file_out(call, OUT_R))
-        complain("--r cannot be used with --residual after: the sum is o");
-    else if (after && file_in(call, IN_R))
-        complain("--r-in cannot be used with --residual after: r is x");
-    else if (after && file_in(call, IN_DR_IN))
-        complain("--dr-in cannot be used with --residual after: r is x");
-    else if (s->gate && !file_in(call, IN_Z))
-        complain("--gate needs --z");
-    else if (!s->gate && file_in(call, IN_Z))
-        complain("--z needs --gate pre or --gate post");
-    else if (!s->gate && file_out(call, OUT_DZ))
-        complain("--dz needs --gate pre or --gate post");
-    else
-        return 1;
-    return 0;
 }
 
 /* The library validates spec and operands before files are read. It reads no pointer, since there are no rows. */
@@ -135,12 +68,10 @@ static int ask(file_call *call)
 {
     static const format_options quantized = {OUT_PACKED, OUT_SCALES, OUT_O, OPT_FORMAT, OPT_AWAY, OPT_BACKWARD};
     request *q = call->request;
-    q->backward = call->value[OPT_BACKWARD] != NULL;
     q->spec = call->value[OPT_LAYER] ? nrg_norm_spec_layer(NRG_F32, 1, 1e-5)
               : call->value[OPT_L2]  ? nrg_norm_spec_l2(NRG_F32, 1, 1e-12)
                                      : nrg_norm_spec_rms(NRG_F32, 1, 1e-6);
-    if (!read_options(call, q) || !require(call, q) || !check_combination(call, q) ||
-        formats_ask(call, &quantized, &q->spec.format, &q->spec.rounding) != CLI_DONE)
+    if (!read_options(call, q) || formats_ask(call, &quantized, &q->spec.format, &q->spec.rounding) != CLI_DONE)
         return CLI_REFUSED;
     return ask_library(call, q);
 }
@@ -227,23 +158,6 @@ static int read_spec(file_call *call, request *q)
     return status;
 }
 
-static nrg_dtype dtype_of(const nrg_norm_spec *s, int which)
-{
-    switch (which) {
-    case OUT_R:
-        return s->r_dtype;
-    case OUT_DY:
-        return s->y_dtype;
-    case OUT_MEAN:
-    case OUT_RSTD:
-    case OUT_DW:
-    case OUT_DB:
-        return NRG_F32;
-    default:
-        return s->dtype;
-    }
-}
-
 /* o takes x's place in memory, which the library allows. */
 static int reserve(file_call *call, const request *q)
 {
@@ -255,7 +169,9 @@ static int reserve(file_call *call, const request *q)
         const int is_statistic = i == OUT_MEAN || i == OUT_RSTD, is_line = i == OUT_DW || i == OUT_DB;
         const npy_shape *wanted = is_statistic ? &statistics : is_line ? &line : &shape;
         const int is_bytes = i == OUT_PACKED || i == OUT_SCALES;
-        int status = file_out(call, i) && !is_bytes ? file_reserve(call, i, dtype_of(&q->spec, i), wanted) : CLI_DONE;
+        const nrg_norm_spec *s = &q->spec;
+        const nrg_dtype dtype = wanted != &shape ? NRG_F32 : i == OUT_R ? s->r_dtype : i == OUT_DY ? s->y_dtype : s->dtype;
+        int status = file_out(call, i) && !is_bytes ? file_reserve(call, i, dtype, wanted) : CLI_DONE;
         if (status != CLI_DONE)
             return status;
     }

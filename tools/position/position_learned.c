@@ -24,15 +24,7 @@ static int ask(file_call *call)
 {
     request *q = call->request;
     q->scale = 1;
-    if (!read_fields(call, q))
-        return CLI_REFUSED;
-    if (!call->value[OPT_BACKWARD] && !file_in(call, IN_TABLE))
-        return file_missing(call, IN_TABLE, "");
-    if (!file_in(call, IN_X) && !file_in(call, IN_POSITIONS)) {
-        complain("--x or --positions: expected a file, got none; see nrg position learned --help");
-        return CLI_REFUSED;
-    }
-    return file_out(call, OUT_O) ? CLI_DONE : file_missing(call, INPUTS + OUT_O, "");
+    return read_fields(call, q) ? CLI_DONE : CLI_REFUSED;
 }
 
 /* The rows of the table that the tokens take; and x, if it is there, whose memory is the result's. */

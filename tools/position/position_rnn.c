@@ -18,21 +18,7 @@ typedef struct request {
 #define RUN position_rnn
 #include "../options.h"
 
-static int ask(file_call *call)
-{
-    request *q = call->request;
-    if (!read_fields(call, q))
-        return CLI_REFUSED;
-    if (!call->value[OPT_BACKWARD] && !call->value[OPT_POSITIONS])
-        complain("--positions: expected the number of positions, got none; see nrg position rnn --help");
-    else if (!call->value[OPT_BACKWARD] && !file_out(call, OUT_O))
-        file_missing(call, INPUTS + OUT_O, "");
-    else if (call->value[OPT_BACKWARD] && !file_has_gradient(call, OUT_DW))
-        complain("--dw, --db or --dp0: expected at least one file with --backward, got none");
-    else
-        return CLI_DONE;
-    return CLI_REFUSED;
-}
+static int ask(file_call *call) { return read_fields(call, call->request) ? CLI_DONE : CLI_REFUSED; }
 
 /* p0's shape with n before the last axis. */
 static npy_shape shape_of_p(const file_call *call, const request *q)

@@ -21,23 +21,7 @@ static const long long far = 1LL << 40;
 #define RUN position_shaw
 #include "../options.h"
 
-static int ask(file_call *call)
-{
-    request *q = call->request;
-    if (!read_fields(call, q))
-        return CLI_REFUSED;
-    if (!file_in(call, IN_Q) && !file_in(call, IN_VALUES))
-        complain("--q or --values: expected a file, got none; see nrg position shaw --help");
-    else if (!file_in(call, IN_TABLE))
-        file_missing(call, IN_TABLE, "");
-    else if (file_in(call, IN_Q) && !call->value[OPT_KEYS])
-        complain("--keys: expected the number of keys with --q, got none; see nrg position shaw --help");
-    else if (!file_out(call, OUT_O))
-        file_missing(call, INPUTS + OUT_O, "");
-    else
-        return CLI_DONE;
-    return CLI_REFUSED;
-}
+static int ask(file_call *call) { return read_fields(call, call->request) ? CLI_DONE : CLI_REFUSED; }
 
 /* (classes, dim), or one for each head. */
 static int check_table(const file_call *call, int input, const position_shape *s, size_t *classes, size_t *dim)

@@ -37,10 +37,6 @@ static int ask(file_call *call)
         return CLI_REFUSED;
     if (!(q->base >= 0x1p-400 && q->base <= 0x1p400))
         complain("--base: expected a number above 0, from 2^-400 to 2^400, got '%s'", call->value[OPT_BASE]);
-    else if (!file_in(call, IN_X) && (!q->dim || (!call->value[OPT_ROWS] && !file_in(call, IN_POSITIONS))))
-        complain("expected --x, or --dim with --rows or --positions; see nrg position sinusoidal --help");
-    else if (!file_out(call, OUT_O))
-        file_missing(call, INPUTS + OUT_O, "");
     else
         return CLI_DONE;
     return CLI_REFUSED;

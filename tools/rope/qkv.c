@@ -33,10 +33,6 @@ static int check_options(const file_call *call)
     if (call->value[IN_SLOTS] && ((call->value[IN_K] && file_needs(call, IN_SLOTS, IN_K_CACHE) != CLI_DONE) ||
                                   (call->value[IN_V] && file_needs(call, IN_SLOTS, IN_V_CACHE) != CLI_DONE)))
         return 0;
-    if (!call->value[IN_Q] && !call->value[IN_K] && !call->value[IN_V]) {
-        complain("--q, --k or --v: expected at least one file, got none; see nrg qkv --help");
-        return 0;
-    }
     return 1;
 }
 

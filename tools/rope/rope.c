@@ -34,22 +34,6 @@ static const char *const scalings[] = {"none", "ntk", "llama3", NULL};
 
 /* ---- options ---- */
 
-/* Checks which options need or exclude each other. */
-static int check_combination(const file_call *call)
-{
-    if (!call->value[OPT_TABLE] && !call->value[IN_X])
-        file_missing(call, IN_X, "");
-    else if (call->value[OPT_TABLE] && !call->value[OPT_TOKENS] && !call->value[IN_POSITIONS])
-        complain("--table needs --tokens or --positions");
-    else if (!call->value[INPUTS + OUT_O])
-        file_missing(call, INPUTS + OUT_O, "");
-    else if (call->value[OPT_BACKWARD] && call->value[OPT_NORM])
-        complain("--backward and --norm cannot be combined; run nrg rope --backward, then nrg norm --backward");
-    else
-        return 1;
-    return 0;
-}
-
 static int read_sections(const file_call *call, nrg_rope_spec *s)
 {
     long long sections[4] = {0, 0, 0, 0};
@@ -125,7 +109,7 @@ static int ask(file_call *call)
     rope_request *q = call->request;
     nrg_rope_spec *s = &q->spec;
     *s = nrg_rope_spec_init(0, NRG_ROPE_NORMAL, 10000);
-    if (!file_norm(call, OPT_NORM, OPT_EPS, &q->norm) || !read_fields(call, q) || !check_combination(call))
+    if (!file_norm(call, OPT_NORM, OPT_EPS, &q->norm) || !read_fields(call, q))
         return CLI_REFUSED;
     s->mode = modes[q->mode];
     s->n_ctx_orig = (int)q->n_ctx_orig;
