@@ -42,10 +42,22 @@ void complain(const char *format, ...)
     fprintf(stderr, "nrg%s%s: %s\n", command ? " " : "", command ? command : "", line);
 }
 
+/* One option had two names in 0.3, by command; each command takes both. */
+static const char *const twins[][2] = {{"act", "activation"}, {"first", "first-position"}};
+
+static int is_name(const char *name, const char *text, size_t length)
+{
+    return strlen(name) == length && memcmp(name, text, length) == 0;
+}
+
 static int find_option(const cli_option *options, const char *name, size_t length)
 {
+    const char *twin = NULL;
+    for (size_t i = 0; i < 2 * sizeof twins / sizeof twins[0]; i++)
+        if (is_name(twins[i / 2][i % 2], name, length))
+            twin = twins[i / 2][!(i % 2)];
     for (int i = 0; options[i].name; i++)
-        if (strlen(options[i].name) == length && memcmp(options[i].name, name, length) == 0)
+        if (is_name(options[i].name, name, length) || (twin && strcmp(options[i].name, twin) == 0))
             return i;
     return CLI_ERROR;
 }
