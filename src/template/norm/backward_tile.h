@@ -74,42 +74,33 @@ NRG_INLINE void fold_gradient(folded_gradients *to, int k, const gradient_sums *
 
 NRG_INLINE int rows_from(const gradient_tile *t, int first) { return t->count - first < 8 ? t->count - first : 8; }
 
-/* Rows from `first` on, eight at most, of 32 times `steps` elements. */
-NRG_INLINE void fold_short_rows(folded_gradients *to, const gradient_tile *t, int first, run_weights w, int steps, norm_policy P)
+/* Rows from `first` on, eight at most, of whole steps and a block at most. Each kind in a frame of its own: compilers put those
+ * of functions that are inlined one behind the other into one. */
+NRG_INLINE void fold_short_rows(folded_gradients *to, const gradient_tile *t, int first, run_weights w, size_t dim, norm_policy P)
 {
     for (int k = 0; k < rows_from(t, first); k++) {
         const int row = first + k;
         const gradient_chunk c = {.d = t->d[row], .p = t->p[row], .w = w, .mean = t->f[row].mean};
         gradient_sums sums;
-        sum_short_gradient(&sums, &c, steps, P);
+        sum_short_gradient(&sums, &c, dim, P);
         fold_gradient(to, k, &sums, is_centred(P));
     }
 }
 
-/* Each in a frame of its own: compilers put those of functions that are inlined one behind the other into one. */
-NRG_INLINE void fold64_rms_of(folded_gradients *to, const gradient_tile *t, int first, run_weights w, nrg_dtype D)
+NRG_INLINE void fold_short_rms_of(folded_gradients *to, const gradient_tile *t, int first, run_weights w, size_t dim, nrg_dtype D)
 {
-    fold_short_rows(to, t, first, w, 2, gradient_policy(D, 0));
+    fold_short_rows(to, t, first, w, dim, gradient_policy(D, 0));
 }
-NRG_BY_DTYPE(fold64_rms, (to, t, first, w), folded_gradients *to, const gradient_tile *t, int first, run_weights w)
+NRG_BY_DTYPE(fold_short_rms, (to, t, first, w, dim), folded_gradients *to, const gradient_tile *t, int first, run_weights w,
+             size_t dim)
 
-NRG_INLINE void fold64_layer_of(folded_gradients *to, const gradient_tile *t, int first, run_weights w, nrg_dtype D)
+NRG_INLINE void fold_short_layer_of(folded_gradients *to, const gradient_tile *t, int first, run_weights w, size_t dim,
+                                    nrg_dtype D)
 {
-    fold_short_rows(to, t, first, w, 2, gradient_policy(D, 1));
+    fold_short_rows(to, t, first, w, dim, gradient_policy(D, 1));
 }
-NRG_BY_DTYPE(fold64_layer, (to, t, first, w), folded_gradients *to, const gradient_tile *t, int first, run_weights w)
-
-NRG_INLINE void fold128_rms_of(folded_gradients *to, const gradient_tile *t, int first, run_weights w, nrg_dtype D)
-{
-    fold_short_rows(to, t, first, w, 4, gradient_policy(D, 0));
-}
-NRG_BY_DTYPE(fold128_rms, (to, t, first, w), folded_gradients *to, const gradient_tile *t, int first, run_weights w)
-
-NRG_INLINE void fold128_layer_of(folded_gradients *to, const gradient_tile *t, int first, run_weights w, nrg_dtype D)
-{
-    fold_short_rows(to, t, first, w, 4, gradient_policy(D, 1));
-}
-NRG_BY_DTYPE(fold128_layer, (to, t, first, w), folded_gradients *to, const gradient_tile *t, int first, run_weights w)
+NRG_BY_DTYPE(fold_short_layer, (to, t, first, w, dim), folded_gradients *to, const gradient_tile *t, int first, run_weights w,
+             size_t dim)
 
 static __attribute__((noinline)) void fold_any_rows(folded_gradients *to, const backward *b, const gradient_tile *t, int first,
                                                     run_weights w)
@@ -128,24 +119,12 @@ NRG_INLINE void fold_rows(folded_gradients *to, const backward *b, const gradien
 {
     const size_t dim = b->job->dim;
     const int has_mean = b->job->formula.centred;
-    if (dim == 64 && has_mean)
-        fold64_layer(to, t, first, w, b->D);
-    else if (dim == 64)
-        fold64_rms(to, t, first, w, b->D);
-    else if (dim == 128 && has_mean)
-        fold128_layer(to, t, first, w, b->D);
-    else if (dim == 128)
-        fold128_rms(to, t, first, w, b->D);
-    else
+    if (dim % EXACT_LANES != 0 || dim > GRADIENT_BLOCK)
         fold_any_rows(to, b, t, first, w);
-}
-
-/* So that no sum is -0: short rows do not begin with lanes of 0. */
-NRG_INLINE void add_zero(double eight[8])
-{
-    NRG_UNROLL
-    for (int k = 0; k < 8; k += (int)VN / 2)
-        vd_st(eight + k, vd_add(vd_ld(eight + k), vd_zero()));
+    else if (has_mean)
+        fold_short_layer(to, t, first, w, dim, b->D);
+    else
+        fold_short_rms(to, t, first, w, dim, b->D);
 }
 
 /* Of rows `at` to at + count, eight at most. */
@@ -153,9 +132,9 @@ NRG_INLINE void totals_of_rows(gradient_totals *t, folded_gradients *f, int at, 
 {
     if (count == 1) {
         t->qq[at] = vd8_sum(&f->qq[0]);
-        t->dq[at] = 0 + vd8_sum(&f->dq[0]);
-        t->q[at] = has_mean ? 0 + vd8_sum(&f->q[0]) : 0;
-        t->d[at] = has_mean ? 0 + vd8_sum(&f->d[0]) : 0;
+        t->dq[at] = vd8_sum(&f->dq[0]);
+        t->q[at] = has_mean ? vd8_sum(&f->q[0]) : 0;
+        t->d[at] = has_mean ? vd8_sum(&f->d[0]) : 0;
         return;
     }
     for (int k = count; k < 8; k++) {
@@ -168,12 +147,9 @@ NRG_INLINE void totals_of_rows(gradient_totals *t, folded_gradients *f, int at, 
     }
     vd8_sum_rows(f->qq, t->qq + at);
     vd8_sum_rows(f->dq, t->dq + at);
-    add_zero(t->dq + at);
     if (has_mean) {
         vd8_sum_rows(f->q, t->q + at);
         vd8_sum_rows(f->d, t->d + at);
-        add_zero(t->q + at);
-        add_zero(t->d + at);
     }
 }
 
