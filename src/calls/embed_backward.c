@@ -61,12 +61,11 @@ static void sort_tokens(const int32_t *ids, uint32_t count, uint32_t rows, uint3
 
 nrg_status nrg_embed_backward_order(const nrg_embed_backward_args *args)
 {
-    nrg_checked c;
+    nrg_laid l;
     const nrg_embed_gradients gradients = nrg_embed_gradients_of(args);
-    const nrg_status status = nrg_check(&c, &nrg_call_embed_backward, (const void *const[]){args, &gradients}, 0, 1);
+    const nrg_status status = nrg_lay(&l, &nrg_call_embed_backward, (const void *const[]){args, &gradients}, 0, 1);
     if (status != NRG_OK)
         return status;
-    args = c.part[NRG_EMBED_ARGS];
     for (int k = 0; k < NRG_EMBED_TABLES; k++) {
         const nrg_embed_gradient *t = &gradients.table[k];
         if (t->ids && !embed_ids_exist(t->ids, nrg_embed_ids_count(args->rows, t->period), t->rows))
@@ -127,14 +126,13 @@ static place place_at(const nrg_embed_backward_job *job, size_t table_rows, size
 typedef struct share {
     nrg_embed_backward_job job[NRG_EMBED_TABLES];
     int jobs;
-    nrg_dtype dtype;
 } share;
 
 /* The job of table k without its share; its place in the table, and whether there is an order, are looked at. */
-static nrg_status fill_job(nrg_embed_backward_job *job, const nrg_checked *c, int k)
+static nrg_status fill_job(nrg_embed_backward_job *job, const nrg_embed_backward_args *a, const nrg_embed_gradient *tables,
+                           const nrg_laid *l, int k)
 {
-    const nrg_embed_backward_args *a = c->part[NRG_EMBED_ARGS];
-    const nrg_embed_gradient *const tables = ((const nrg_embed_gradients *)c->part[NRG_EMBED_TERMS_PART])->table, *t = &tables[k];
+    const nrg_embed_gradient *const t = &tables[k];
     if (!t->ids && !embed_counted_rows_exist(t->first_position, nrg_embed_ids_count(a->rows, t->period), t->rows))
         return NRG_ERR_POSITION;
     job->start = job->order = NULL;
@@ -151,13 +149,13 @@ static nrg_status fill_job(nrg_embed_backward_job *job, const nrg_checked *c, in
     job->tokens = a->rows;
     job->period = t->period;
     job->dim = a->dim;
-    job->d_o_stride = c->laid.stride[NRG_EMBED_BACKWARD_D_O][0];
-    job->d_table_stride = c->laid.stride[NRG_EMBED_BACKWARD_D_TABLE + k][0];
+    job->d_o_stride = l->stride[NRG_EMBED_BACKWARD_D_O][0];
+    job->d_table_stride = l->stride[NRG_EMBED_BACKWARD_D_TABLE + k][0];
     job->prefetch = embed_prefetch_rows(a->dim * (a->dtype == NRG_F32 ? 4 : 2)) - 1;
     job->scale = (double)t->scale;
     job->accumulate = t->accumulate != 0;
-    job->table_f32 = c->sizes.type[NRG_EMBED_BACKWARD_TYPE_TABLE] == NRG_F32;
-    job->stream = nrg_wants_stream(a->store, c->laid.bytes);
+    job->table_f32 = nrg_own_dtype(a->table_dtype, a->dtype) == NRG_F32;
+    job->stream = nrg_wants_stream(a->store, l->bytes);
     return NRG_OK;
 }
 
@@ -180,19 +178,17 @@ static nrg_status set_share(nrg_embed_backward_job *job, size_t table_rows, int 
 /* In a frame of its own: what checking takes shall not lie below the kernel. */
 static __attribute__((noinline)) nrg_status make_share(share *s, const nrg_embed_backward_args *args, int ith, int nth)
 {
-    nrg_checked c;
+    nrg_laid l;
     const nrg_embed_gradients gradients = nrg_embed_gradients_of(args);
-    nrg_status status = nrg_check(&c, &nrg_call_embed_backward, (const void *const[]){args, &gradients}, ith, nth);
+    nrg_status status = NRG_LAY(&l, embed_backward, args, &gradients);
     if (status != NRG_OK)
         return status;
-    args = c.part[NRG_EMBED_ARGS];
     s->jobs = 0;
-    s->dtype = args->dtype;
     for (int k = 0; k < NRG_EMBED_TABLES; k++) {
         if (!gradients.table[k].d_table)
             continue;
         nrg_embed_backward_job *job = &s->job[s->jobs];
-        status = fill_job(job, &c, k);
+        status = fill_job(job, args, gradients.table, &l, k);
         if (status == NRG_OK)
             status = set_share(job, gradients.table[k].rows, ith, nth);
         if (status != NRG_OK)
@@ -208,7 +204,7 @@ nrg_status nrg_embed_backward(const nrg_embed_backward_args *args, int ith, int 
     const nrg_status status = make_share(&s, args, ith, nth);
     if (status != NRG_OK || !s.jobs)
         return status;
-    nrg_embed_backward_kernel *const sum = NRG_ACTIVE_KERNEL(embed_backward, s.dtype);
+    nrg_embed_backward_kernel *const sum = NRG_ACTIVE_KERNEL(embed_backward, args->dtype);
     for (int i = 0; i < s.jobs; i++)
         sum(&s.job[i]);
     return NRG_OK;

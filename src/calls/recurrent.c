@@ -50,13 +50,12 @@ nrg_status nrg_recurrent_backward_workspace(const nrg_recurrent_backward_args *a
 
 /* Everything that the two phases check. The job has no share yet. */
 static __attribute__((noinline)) nrg_status make_backward_job(nrg_recurrent_backward_job *job,
-                                                              const nrg_recurrent_backward_args *args, int ith, int nth)
+                                                              const nrg_recurrent_backward_args *a, int ith, int nth)
 {
-    nrg_checked c;
-    const nrg_status status = nrg_check(&c, &nrg_call_recurrent_backward, (const void *const[]){args}, ith, nth);
+    nrg_laid l;
+    const nrg_status status = NRG_LAY(&l, recurrent_backward, a);
     if (status != NRG_OK)
         return status;
-    const nrg_recurrent_backward_args *a = c.part[NRG_RECURRENT_ARGS];
     *job = (nrg_recurrent_backward_job){
         .w = a->w,
         .p0 = a->dw ? a->p0 : NULL,
@@ -69,16 +68,16 @@ static __attribute__((noinline)) nrg_status make_backward_job(nrg_recurrent_back
         .dim = a->dim,
         .n = a->positions,
         .chains = a->chains,
-        .w_stride = c.laid.stride[NRG_RECURRENT_BACKWARD_W][0],
-        .p0_stride = c.laid.stride[NRG_RECURRENT_BACKWARD_P0][0],
-        .p_stride = c.laid.stride[NRG_RECURRENT_BACKWARD_P][0],
-        .p_chain_stride = c.laid.stride[NRG_RECURRENT_BACKWARD_P][1],
-        .dp_stride = c.laid.stride[NRG_RECURRENT_BACKWARD_DP][0],
-        .dp_chain_stride = c.laid.stride[NRG_RECURRENT_BACKWARD_DP][1],
-        .dw_stride = c.laid.stride[NRG_RECURRENT_BACKWARD_DW][0],
-        .dp0_stride = c.laid.stride[NRG_RECURRENT_BACKWARD_D_P0][0],
-        .w_f32 = c.sizes.type[NRG_RECURRENT_TYPE_W] == NRG_F32,
-        .p0_f32 = c.sizes.type[NRG_RECURRENT_TYPE_P0] == NRG_F32,
+        .w_stride = l.stride[NRG_RECURRENT_BACKWARD_W][0],
+        .p0_stride = l.stride[NRG_RECURRENT_BACKWARD_P0][0],
+        .p_stride = l.stride[NRG_RECURRENT_BACKWARD_P][0],
+        .p_chain_stride = l.stride[NRG_RECURRENT_BACKWARD_P][1],
+        .dp_stride = l.stride[NRG_RECURRENT_BACKWARD_DP][0],
+        .dp_chain_stride = l.stride[NRG_RECURRENT_BACKWARD_DP][1],
+        .dw_stride = l.stride[NRG_RECURRENT_BACKWARD_DW][0],
+        .dp0_stride = l.stride[NRG_RECURRENT_BACKWARD_D_P0][0],
+        .w_f32 = nrg_own_dtype(a->w_dtype, a->dtype) == NRG_F32,
+        .p0_f32 = nrg_own_dtype(a->p0_dtype, a->dtype) == NRG_F32,
         .accumulate = a->accumulate != 0,
     };
     return NRG_OK;

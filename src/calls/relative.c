@@ -15,16 +15,15 @@ _Static_assert((int)NRG_RELATIVE_SCORES_TABLE == (int)NRG_RELATIVE_VALUES_TABLE 
 
 /* In a frame of its own: what checking takes shall not lie below the kernel. A job whose end is not behind its begin has nothing
  * to do. Operands that a call does not have are NULL; the strides of ignored ones are 0. */
-static __attribute__((noinline)) nrg_status make_job(nrg_relative_job *job, const nrg_call *call, const nrg_relative_args *args,
+static __attribute__((noinline)) nrg_status make_job(nrg_relative_job *job, const nrg_call *call, const nrg_relative_args *a,
                                                      int ith, int nth)
 {
-    nrg_checked c;
-    const nrg_status status = nrg_check(&c, call, (const void *const[]){args}, ith, nth);
+    nrg_laid l;
+    const nrg_status status = nrg_lay(&l, call, (const void *const[]){a}, ith, nth);
     if (status != NRG_OK)
         return status;
-    const nrg_relative_args *a = c.part[NRG_RELATIVE_ARGS];
     const int is_values = call == &nrg_call_relative_values, has_terms = a->batch && a->heads && a->queries && a->keys;
-    size_t(*const stride)[NRG_LEVELS] = c.laid.stride;
+    size_t(*const stride)[NRG_LEVELS] = l.stride;
     const size_t rows = has_terms || is_values ? a->batch * a->heads * a->queries : 0;
     *job = (nrg_relative_job){
         .q = a->q,
@@ -40,13 +39,13 @@ static __attribute__((noinline)) nrg_status make_job(nrg_relative_job *job, cons
         .queries = a->queries,
         .keys = a->keys,
         .dim = a->dim,
-        .slots = c.sizes.n[NRG_RELATIVE_SCORES_N_CLASSES],
+        .slots = (size_t)((uint64_t)(a->p_max - a->p_min) + 1),
         .zero = a->first_position - a->p_max,
         .begin = nrg_share(rows, ith, nth),
         .end = nrg_share(rows, ith + 1, nth),
         .step = 1,
-        .tables = c.sizes.n[NRG_RELATIVE_SCORES_N_TABLES],
-        .table_f32 = c.sizes.type[NRG_RELATIVE_SCORES_TYPE_TABLE] == NRG_F32,
+        .tables = a->table_per_head ? a->heads : 1,
+        .table_f32 = nrg_own_dtype(a->table_dtype, a->dtype) == NRG_F32,
         .accumulate = a->accumulate != 0,
     };
     const int is_backward = call == &nrg_call_relative_backward;
