@@ -230,50 +230,55 @@ static inline void set_quant(nrg_norm_job *job, nrg_norm_quant *quant, const nor
     quant_share(&job->row_begin, &job->row_end, call->spec->format, call->rows, ith, nth);
 }
 
+/* A call that is sound; at: its operands. */
+static inline norm_call call_at(const nrg_norm_spec *s, const nrg_norm_args *a, const nrg_laid *l, const unsigned char *at)
+{
+    return (norm_call){
+        .spec = s,
+        .args = a,
+        .x_stride = l->stride[at[X]][0],
+        .y_stride = l->stride[at[Y]][0],
+        .z_stride = l->stride[at[Z]][0],
+        .o_stride = l->stride[at[O]][0],
+        .r_stride = l->stride[at[R]][0],
+        .bytes = l->bytes,
+        .rows = a->rows * a->rows2 * a->rows3 * nrg_norm_alike(s),
+        .groups = nrg_norm_groups(s),
+        .y_dtype = nrg_own_dtype(s->y_dtype, s->dtype),
+        .r_dtype = nrg_own_dtype(s->r_dtype, s->dtype),
+        .w_dtype = nrg_own_dtype(s->w_dtype, s->dtype),
+    };
+}
+
 /* In a frame of its own: what checking takes shall not lie below the kernel. */
 static __attribute__((noinline)) nrg_status make_job(nrg_norm_job *job, nrg_norm_quant *quant, nrg_planes *planes,
-                                                     enum nrg_norm_part part, const nrg_norm_spec *spec,
-                                                     const nrg_norm_args *args, nrg_row_statistics *statistics, int ith, int nth)
+                                                     enum nrg_norm_part part, const nrg_norm_spec *s, const nrg_norm_args *args,
+                                                     nrg_row_statistics *statistics, int ith, int nth)
 {
-    nrg_checked c;
+    nrg_laid l;
     const nrg_norm_more more = {statistics};
-    const nrg_status status = nrg_check(&c, call_of[part], (const void *const[]){spec, args, &more}, ith, nth);
+    const nrg_status status = nrg_lay(&l, call_of[part], (const void *const[]){s, args, &more}, ith, nth);
     if (status != NRG_OK)
         return status;
-    const nrg_norm_args own = args_of_part(c.part[NRG_NORM_SPEC], c.part[NRG_NORM_ARGS], part);
+    const nrg_norm_args own = args_of_part(s, args, part);
     unsigned char at[TENSORS];
     memcpy(at, operands_of[part], sizeof at);
     if (part == NRG_NORM_APPLY && own.r)
         at[X] = at[R];
-    norm_call call = {
-        .part = part,
-        .spec = c.part[NRG_NORM_SPEC],
-        .args = &own,
-        .x_stride = c.laid.stride[at[X]][0],
-        .y_stride = c.laid.stride[at[Y]][0],
-        .z_stride = c.laid.stride[at[Z]][0],
-        .o_stride = c.laid.stride[at[O]][0],
-        .r_stride = c.laid.stride[at[R]][0],
-        .bytes = c.laid.bytes,
-        .y_dtype = c.sizes.type[NRG_NORM_TYPE_Y],
-        .r_dtype = c.sizes.type[NRG_NORM_TYPE_R],
-        .w_dtype = c.sizes.type[NRG_NORM_TYPE_W],
-    };
-    const size_t alike = nrg_norm_alike(call.spec);
-    call.rows = own.rows * own.rows2 * own.rows3 * alike;
-    call.groups = nrg_norm_groups(call.spec);
+    norm_call call = call_at(s, &own, &l, at);
+    call.part = part;
     planes->count[1] = 1;
     fill_job(job, &call, ith, nth, 0);
-    if (!c.laid.is_matrix || alike > 1)
-        set_planes(planes, job, &call, &c.laid, at);
+    if (!l.is_matrix || nrg_norm_alike(s) > 1)
+        set_planes(planes, job, &call, &l, at);
     job->statistics = statistics;
     if (part == NRG_NORM_SUMS && job->gate != NRG_GATE_PRE) { /* what comes after the norm */
         job->gate = NRG_GATE_NONE;
         job->activation = NRG_ACT_IDENTITY;
     }
     job->quant = NULL;
-    if (call.spec->format)
-        set_quant(job, quant, &call, &c.laid, ith, nth);
+    if (s->format)
+        set_quant(job, quant, &call, &l, ith, nth);
     return NRG_OK;
 }
 
@@ -356,21 +361,7 @@ static __attribute__((noinline)) int matrix_job(nrg_norm_job *job, nrg_norm_quan
     nrg_laid l;
     if (!s || !a || a->rows2 != 1 || a->rows3 != 1 || nrg_norm_alike(s) != 1 || !norm_forward_precheck(s, a, ith, nth, &l))
         return 0;
-    const norm_call call = {
-        .spec = s,
-        .args = a,
-        .x_stride = l.stride[NRG_NORM_X][0],
-        .y_stride = l.stride[NRG_NORM_Y][0],
-        .z_stride = l.stride[NRG_NORM_Z][0],
-        .o_stride = l.stride[NRG_NORM_O][0],
-        .r_stride = l.stride[NRG_NORM_R][0],
-        .bytes = l.bytes,
-        .rows = a->rows,
-        .groups = nrg_norm_groups(s),
-        .y_dtype = nrg_own_dtype(s->y_dtype, s->dtype),
-        .r_dtype = nrg_own_dtype(s->r_dtype, s->dtype),
-        .w_dtype = nrg_own_dtype(s->w_dtype, s->dtype),
-    };
+    const norm_call call = call_at(s, a, &l, operands_of[NRG_NORM_WHOLE]);
     fill_job(job, &call, ith, nth, 0);
     job->quant = NULL;
     if (s->format)
