@@ -150,16 +150,16 @@ nrg_status nrg_channel_norm_sums_add(size_t sets, int64_t *into, const int64_t *
     return NRG_OK;
 }
 
-static nrg_status check_statistics(nrg_checked *c, const nrg_channel_norm_spec *spec, const nrg_channel_norm_args *args,
-                                   const int64_t *sums, int ith, int nth)
+static nrg_status check_statistics(const nrg_channel_norm_spec *spec, const nrg_channel_norm_args *args, const int64_t *sums,
+                                   int ith, int nth)
 {
+    nrg_laid l;
     const nrg_channel_sums more = {sums};
-    const nrg_status status = nrg_check(c, &nrg_call_channel_norm_statistics, (const void *const[]){spec, args, &more}, ith, nth);
+    const nrg_status status = NRG_LAY(&l, channel_norm_statistics, spec, args, &more);
     if (status != NRG_OK)
         return status;
-    const int update = ((const nrg_channel_norm_args *)c->part[NRG_CHANNEL_ARGS])->running_mean != NULL;
-    for (size_t set = 0; set < c->sizes.n[NRG_CHANNEL_STATISTICS_N_SETS]; set++)
-        if (sums[set * NRG_CHANNEL_NORM_SUMS_WORDS] < (update ? 2 : 1)) /* the count */
+    for (size_t set = 0; set < nrg_channel_sets(spec, args->samples); set++)
+        if (sums[set * NRG_CHANNEL_NORM_SUMS_WORDS] < (args->running_mean ? 2 : 1)) /* the count */
             return NRG_ERR_COUNT;
     return NRG_OK;
 }
@@ -167,13 +167,10 @@ static nrg_status check_statistics(nrg_checked *c, const nrg_channel_norm_spec *
 nrg_status nrg_channel_norm_statistics(const nrg_channel_norm_spec *spec, const nrg_channel_norm_args *args, const int64_t *sums,
                                        int ith, int nth)
 {
-    nrg_checked c;
-    const nrg_status status = check_statistics(&c, spec, args, sums, ith, nth);
+    const nrg_status status = check_statistics(spec, args, sums, ith, nth);
     if (status != NRG_OK)
         return status;
-    spec = c.part[NRG_CHANNEL_SPEC];
-    args = c.part[NRG_CHANNEL_ARGS];
-    const size_t sets = c.sizes.n[NRG_CHANNEL_STATISTICS_N_SETS];
+    const size_t sets = nrg_channel_sets(spec, args->samples);
     const int update = args->running_mean != NULL;
 
     /* by channels, where those have running statistics */
@@ -205,8 +202,7 @@ nrg_status nrg_channel_norm_statistics(const nrg_channel_norm_spec *spec, const 
 nrg_status nrg_channel_norm_statistics_check(const nrg_channel_norm_spec *spec, const nrg_channel_norm_args *args,
                                              const int64_t *sums)
 {
-    nrg_checked c;
-    return nrg_asked(check_statistics(&c, spec, args, sums, 0, 1));
+    return nrg_asked(check_statistics(spec, args, sums, 0, 1));
 }
 
 /* Element c of w or b, in double. */
@@ -217,14 +213,12 @@ static double parameter(const void *p, size_t c, nrg_dtype dtype, double absent)
 
 nrg_status nrg_channel_norm_fold(const nrg_channel_norm_spec *spec, const nrg_channel_norm_args *args, float *scale, float *shift)
 {
-    nrg_checked c;
+    nrg_laid l;
     const nrg_channel_factors factors = {scale, shift};
-    const nrg_status status = nrg_check(&c, &nrg_call_channel_norm_fold, (const void *const[]){spec, args, &factors}, 0, 1);
+    const nrg_status status = nrg_lay(&l, &nrg_call_channel_norm_fold, (const void *const[]){spec, args, &factors}, 0, 1);
     if (status != NRG_OK)
         return status;
-    spec = c.part[NRG_CHANNEL_SPEC];
-    args = c.part[NRG_CHANNEL_ARGS];
-    const nrg_dtype w_dtype = c.sizes.type[NRG_CHANNEL_TYPE_W];
+    const nrg_dtype w_dtype = nrg_own_dtype(spec->w_dtype, spec->dtype);
     for (size_t i = 0; i < spec->channels; i++) {
         const nrg_channel_statistics stat = nrg_statistics_fixed(args->running_mean_in[i], args->running_var_in[i], eps_of(spec));
         const double factor = stat.rstd * parameter(args->w, i, w_dtype, 1);

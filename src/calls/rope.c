@@ -21,14 +21,12 @@ size_t nrg_rope_pairs(const nrg_rope_spec *spec)
 
 nrg_status nrg_rope_frequencies(const nrg_rope_spec *spec, double *frequencies, double *magnitude)
 {
-    nrg_checked c;
+    nrg_laid l;
     const nrg_rope_frequencies_args args = {frequencies, magnitude};
-    const nrg_status status = nrg_check(&c, &nrg_call_rope_frequencies, (const void *const[]){spec, &args}, 0, 1);
+    const nrg_status status = nrg_lay(&l, &nrg_call_rope_frequencies, (const void *const[]){spec, &args}, 0, 1);
     if (status != NRG_OK)
         return status;
-    const nrg_rope_spec *s = c.part[NRG_ROPE_SPEC];
-    const size_t pairs = nrg_rope_pairs_of(s);
-    return nrg_rope_turns(s, pairs, frequencies, magnitude) ? NRG_OK : NRG_ERR_CONSTANT;
+    return nrg_rope_turns(spec, nrg_rope_pairs_of(spec), frequencies, magnitude) ? NRG_OK : NRG_ERR_CONSTANT;
 }
 
 #define NRG_OF NRG_ROPE_TABLE

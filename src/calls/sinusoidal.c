@@ -10,12 +10,11 @@
 
 nrg_status nrg_sinusoidal_frequencies(const nrg_sinusoidal_spec *spec, double *frequencies)
 {
-    nrg_checked c;
+    nrg_laid l;
     const nrg_sinusoidal_frequencies_args args = {frequencies};
-    const nrg_status status = nrg_check(&c, &nrg_call_sinusoidal_frequencies, (const void *const[]){spec, &args}, 0, 1);
+    const nrg_status status = nrg_lay(&l, &nrg_call_sinusoidal_frequencies, (const void *const[]){spec, &args}, 0, 1);
     if (status != NRG_OK)
         return status;
-    spec = c.part[NRG_SINUSOIDAL_SPEC];
     return nrg_sinusoidal_turns(spec, nrg_sinusoidal_pairs(spec->dim), frequencies) ? NRG_OK : NRG_ERR_CONSTANT;
 }
 

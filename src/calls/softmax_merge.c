@@ -59,13 +59,12 @@ static void merge_row(const nrg_softmax_merge_args *a, size_t row)
 
 nrg_status nrg_softmax_merge(const nrg_softmax_merge_args *args, int ith, int nth)
 {
-    nrg_checked c;
-    const nrg_status status = nrg_check(&c, &nrg_call_softmax_merge, (const void *const[]){args}, ith, nth);
+    nrg_laid l;
+    const nrg_status status = NRG_LAY(&l, softmax_merge, args);
     if (status != NRG_OK)
         return status;
-    const nrg_softmax_merge_args *a = c.part[NRG_SOFTMAX_ARGS];
-    for (size_t row = nrg_share(a->rows, ith, nth), end = nrg_share(a->rows, ith + 1, nth); row < end; row++)
-        merge_row(a, row);
+    for (size_t row = nrg_share(args->rows, ith, nth), end = nrg_share(args->rows, ith + 1, nth); row < end; row++)
+        merge_row(args, row);
     return NRG_OK;
 }
 
