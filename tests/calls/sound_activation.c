@@ -62,11 +62,19 @@ static nrg_status run_rows_back(void *const *part, int ith, int nth)
 
 static nrg_status ask_rows_back(void *const *part) { return nrg_activation_rows_backward_check(part[ARGS]); }
 
+/* The ends of what α may be. */
+#define OF_ALPHA(type, g, value, status) WITH_U32(ARGS, type, activation, g), WRONG_F32(ARGS, type, alpha, value, status)
+#define ENDS_OF_ALPHA(type)                                                                                                      \
+    OF_ALPHA(type, NRG_ACT_ELU, -0x1p24f, NRG_OK), OF_ALPHA(type, NRG_ACT_ELU, 0x1p24f, NRG_OK),                                 \
+        OF_ALPHA(type, NRG_ACT_ELU, -0x1.000002p24f, NRG_ERR_CONSTANT),                                                          \
+        OF_ALPHA(type, NRG_ACT_ELU, 0x1.000002p24f, NRG_ERR_CONSTANT), OF_ALPHA(type, NRG_ACT_GELU_QUICK, 0x1p-24f, NRG_OK),     \
+        OF_ALPHA(type, NRG_ACT_GELU_QUICK, 0x1.fffffep-25f, NRG_ERR_CONSTANT)
+
 #define ROWS_U64(field, value, status) WRONG_U64(ARGS, nrg_activation_args, field, value, status)
 #define ROWS_F32(field, value, status) WRONG_F32(ARGS, nrg_activation_args, field, value, status)
 #define ROWS_ALPHA                                                                                                               \
     WRONG_U32(ARGS, nrg_activation_args, reserved, 1, NRG_ERR_STRUCT_SIZE), ROWS_F32(alpha, 1, NRG_ERR_COMBINATION),             \
-        ROWS_F32(alpha, INFINITY, NRG_ERR_CONSTANT), ROWS_F32(alpha, NAN, NRG_ERR_CONSTANT)
+        ROWS_F32(alpha, INFINITY, NRG_ERR_CONSTANT), ROWS_F32(alpha, NAN, NRG_ERR_CONSTANT), ENDS_OF_ALPHA(nrg_activation_args)
 static const sound_wrong wrong_rows[] = {
     ROWS_U64(dim, 0, NRG_ERR_DIM),
     ROWS_U64(d_o, 64, NRG_ERR_COMBINATION),
@@ -110,7 +118,7 @@ static nrg_status ask_glu(void *const *part) { return nrg_glu_forward_check(part
         GLU_F32(limit, -0.0f, NRG_OK), GLU_F32(b_offset, INFINITY, NRG_ERR_CONSTANT), GLU_F32(b_offset, NAN, NRG_ERR_CONSTANT),  \
         GLU_F32(b_offset, -FLT_MAX, NRG_OK), GLU_U64(a, 64, NRG_ERR_COMBINATION), GLU_U64(b, 64, NRG_ERR_COMBINATION),           \
         GLU_F32(alpha, 1, NRG_ERR_COMBINATION), GLU_F32(alpha, -INFINITY, NRG_ERR_CONSTANT),                                     \
-        GLU_F32(alpha, NAN, NRG_ERR_CONSTANT)
+        GLU_F32(alpha, NAN, NRG_ERR_CONSTANT), ENDS_OF_ALPHA(nrg_glu_args)
 static const sound_wrong wrong_glu[] = {GLU_OPTIONS,
                                         GLU_U64(d_o, 64, NRG_ERR_COMBINATION),
                                         GLU_U64(da, 64, NRG_ERR_COMBINATION),
