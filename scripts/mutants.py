@@ -34,8 +34,8 @@ FILES = [
     "src/dispatch.c", "src/cpu.c",
 ]
 
-# With --norm, --calls and --templates: files, each built for one path, which is quick to compile, and suites that their mutants meet
-# with those of the file's family: so many seconds of the quickest of them.
+# With --norm, --calls and --templates: files, each built for one path, which is quick to compile, and suites that their mutants
+# meet with those of the file's family: so many seconds of the quickest of them.
 PARTS = {
     "norm": ({"src/template/norm": "avx2", "src/generic/vec.h": "generic"}, ("vec", "fences")),
     "calls": ({"src/calls": "generic", "src/operands": "generic", "src/job": "generic"}, ("calls",)),
@@ -47,15 +47,15 @@ PART_SECONDS = 20
 PART_SAME = 0.1  # that may change no result
 LINK_SECONDS = 0.3  # a program of tests, before it runs
 
-# Whose suites a file's mutants meet: the first word that its name has, or that of its folder. A file of no family meets all suites.
+# Whose suites a file's mutants meet: the first word that its name has, or its folder's. A file of no family meets all suites.
 FAMILIES = [
     ("channel", "channel_norm"), ("activation", "activation"), ("glu", "activation"), ("recurrent", "recurrent"),
-    ("floater", "recurrent"), ("relative", "relative"), ("head_bias", "relative"), ("bias", "score_bias"), ("alibi", "score_bias"),
-    ("t5", "score_bias"), ("embed", "embed"), ("sinusoidal", "rope"), ("position_table", "rope"), ("cross_entropy", "softmax"),
-    ("rope", "rope"), ("qkv", "rope"), ("heads", "relative"), ("softmax", "softmax"), ("norm", "norm"), ("quant", "quantize"),
-    ("fp_environment", "dispatch"), ("families", "dispatch"), ("base.c", "dispatch"),
+    ("floater", "recurrent"), ("relative", "relative"), ("head_bias", "relative"), ("bias", "score_bias"),
+    ("alibi", "score_bias"), ("t5", "score_bias"), ("embed", "embed"), ("sinusoidal", "rope"), ("position_table", "rope"),
+    ("cross_entropy", "softmax"), ("rope", "rope"), ("qkv", "rope"), ("heads", "relative"), ("softmax", "softmax"),
+    ("norm", "norm"), ("quant", "quantize"), ("fp_environment", "dispatch"), ("families", "dispatch"), ("base.c", "dispatch"),
 ]
-EVERYWHERE = ["calls", "dispatch", "vec", "fences", "bits"]  # suites that are no family's, after those of the family
+EVERYWHERE = ["calls", "dispatch", "vec", "fences", "bits", "hashes"]  # suites that are no family's
 NEVER = ["harness", "mpi", "examples"]  # of the tests themselves, and of programs
 
 WORD = r"[A-Za-z_]\w*(?:(?:->|\.)[A-Za-z_]\w*)*"
@@ -325,22 +325,18 @@ class Build:
     def make(self, targets):
         return subprocess.run(["ninja", "-j2", "-C", self.dir] + targets, capture_output=True, check=False).returncode == 0
 
-    def changed(self):
-        """The libraries whose code is another one than the original's."""
-        now = self.object_digests()
-        return {library for (library, name), value in now.items() if self.objects.get((library, name)) != value}
-
-    def run(self, name, command, environment, seconds):
+    @staticmethod
+    def run(command, environment, seconds):
         """Seconds of CPU it took, or what was wrong. The limit is of CPU, too: this has a low priority."""
         def limits():
             resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
             resource.setrlimit(resource.RLIMIT_AS, (8 << 30, 8 << 30))
             resource.setrlimit(resource.RLIMIT_CPU, (int(seconds) + 1, int(seconds) + 5))
         before = resource.getrusage(resource.RUSAGE_CHILDREN)
-        with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, preexec_fn=limits, start_new_session=True,
-                              env=dict(os.environ, NRG_TEST_SCALE="small", **environment)) as process:
+        with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, preexec_fn=limits,
+                              start_new_session=True, env=dict(os.environ, NRG_TEST_SCALE="small", **environment)) as process:
             try:
-                output = process.communicate(timeout=600)[0]
+                process.wait(timeout=600)
             except subprocess.TimeoutExpired:
                 # a suite forks for every test, and each of them has the limit for itself
                 os.killpg(process.pid, signal.SIGKILL)
@@ -348,40 +344,27 @@ class Build:
         after = resource.getrusage(resource.RUSAGE_CHILDREN)
         if process.returncode not in (0, SKIPPED):
             return "fails" if process.returncode > 0 else "dies of signal %d" % -process.returncode
-        if name.startswith("hash "):
-            with open(os.path.join(self.tree, "tests/hashes-quick.txt"), "rb") as f:
-                if f.read() != output:
-                    return "differs"
         return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
 
-    def steps(self, family, libraries):
-        """(name, target, command, environment): hashes of the paths that are concerned and the family's suites, and then those of
-        everybody; the quick ones first. Of a part: those of both that take some seconds together; first those that are quick for
-        what they have caught."""
-        nrg, is_part = os.path.join(self.dir, "tools", "nrg"), self.limit == PART_SECONDS
-        concerned = [isa for isa in self.isas if "libnrg-%s.a" % isa in {os.path.basename(library) for library in libraries}]
-        steps = [] if is_part else [
-            ("hash " + isa, "tools/nrg", [nrg, "check", "--hash", "--quick", "--isa", isa], {})
-            for isa in (concerned if len(concerned) == len(libraries) else self.isas)]
-        of_family = {name for name, (suite, _, _) in self.tests.items() if family in (None, family_of_test(suite, name))}
-        steps += [(name, os.path.relpath(command[0], self.dir), command, environment)
-                  for name, (suite, command, environment) in self.tests.items() if name in of_family or suite in self.everywhere]
-        caught = collections.Counter((by or "").split(":")[0] for by in self.verdicts.values()) if is_part else {}
-        steps.sort(key=lambda s: (not is_part and s[0] in self.tests and s[0] not in of_family,
-                                  (self.seconds.get(s[0], 0) + LINK_SECONDS) / (1 + caught.get(s[0], 0))))
+    def steps(self, family):
+        """(name, target, command, environment) of the family's tests and everybody's, as many as take the limit together: first
+        those that are quick for what they have caught."""
+        caught = collections.Counter((by or "").split(":")[0] for by in self.verdicts.values())
         left, chosen = self.limit, []
-        for step in steps:
-            left -= self.seconds.get(step[0], 0)
-            if left >= 0:
-                chosen.append(step)
+        for name, (suite, command, environment) in sorted(
+                self.tests.items(), key=lambda t: (self.seconds.get(t[0], 0) + LINK_SECONDS) / (1 + caught[t[0]])):
+            if family in (None, family_of_test(suite, name)) or suite in self.everywhere:
+                left -= self.seconds.get(name, 0)
+                if left >= 0:
+                    chosen.append((name, os.path.relpath(command[0], self.dir), command, environment))
         return chosen
 
     def baseline(self):
         """The original has to pass everything; how long that takes is the measure for mutants."""
-        for name, _, command, environment in self.steps(None, self.libraries):
+        for name, _, command, environment in self.steps(None):
             if name in self.seconds:
                 continue
-            took = self.run(name, command, environment, 3600)
+            took = self.run(command, environment, 3600)
             if isinstance(took, str):
                 sys.exit("mutants: %s: %s, without any change" % (name, took))
             self.seconds[name] = took
@@ -389,13 +372,12 @@ class Build:
 
     def verdict(self, mutant):
         """What notices it; "" where nothing does, None where it does not count."""
-        libraries = self.changed() if self.make(self.libraries) else None
-        if not libraries:
+        if not self.make(self.libraries) or self.object_digests() == self.objects: # it does not compile, or to the same
             return None
-        for name, target, command, environment in self.steps(family_of(mutant.file), libraries):
+        for name, target, command, environment in self.steps(family_of(mutant.file)):
             if not self.make([target]):
                 return "%s does not build" % name
-            result = self.run(name, command, environment, 20 + 10 * self.seconds[name])
+            result = self.run(command, environment, 20 + 10 * self.seconds[name])
             if isinstance(result, str):
                 return "%s: %s" % (name, result)
         return ""
@@ -412,7 +394,7 @@ class Build:
         return self.verdicts[mutant.id]
 
     def recall(self):
-        """Of what an earlier run found, what still holds: nothing has changed that is built. With --keep, all but what survived."""
+        """Of what an earlier run found, what still holds: nothing that is built has changed. With --keep, all but survivors."""
         sums = hashlib.sha256()
         for folder, folders, names in os.walk(self.tree):
             folders.sort()
@@ -543,7 +525,8 @@ def main():
         {"": Build(options.root, options.build, options.paths.split(","))}
 
     def build_of(file):
-        return builds[next(path for entry, path in PARTS[part][0].items() if fnmatch.fnmatch(file, entry + "*"))] if part else builds[""]
+        files = PARTS[part][0] if part else {"": ""}
+        return builds[next(path for entry, path in files.items() if fnmatch.fnmatch(file, entry + "*"))]
     for path, build in builds.items():
         build.baseline()
         print("the original passes: %s%d suites and hashes, %.0f s" % (
