@@ -321,19 +321,24 @@ void NRG_PATH_NAME(activate_blocks)(nrg_activation_loop *loop, const nrg_activat
         act_cached_f16(loop, run, n);
 }
 
-/* By a loop that reads bf16; the rest by floats. */
+/* By a loop that reads bf16; the rest by floats. Out of cache a block at a time, of which the next is asked for: where loops ask
+ * for steps, they take up to 1.3 times as long (2 million elements of leaky ReLU, AVX2, EPYC Zen 5). */
 static __attribute__((noinline)) void act_direct(nrg_activation_loop *bf16, nrg_activation_loop *loop,
                                                  const nrg_activation_run *run, size_t n)
 {
     const size_t line = run->how & NRG_RUN_STREAM ? act_to_line(run, 0, NRG_BF16) : 0, head = line < n ? line : n;
     const size_t whole = (n - head) / (2 * VN) * (2 * VN);
-    if (head) {
-        const nrg_activation_run from = act_from(run, head * sizeof(uint16_t));
+    if (head)
         act_blocks(loop, run, head, 0, NRG_BF16);
-        bf16(&from, whole);
-    } else {
+    if (!(run->how & (NRG_RUN_STREAM | NRG_RUN_PREFETCH)))
         bf16(run, whole);
-    }
+    else
+        for (size_t i = head, some; i < head + whole; i += some) {
+            const nrg_activation_run from = act_from(run, bytes_of(i, NRG_BF16, 0));
+            some = lesser(head + whole - i, ACT_BLOCK);
+            act_ask(&from, 0, some, NRG_BF16);
+            bf16(&from, some);
+        }
     if (head + whole < n) {
         const nrg_activation_run rest = act_from(run, (head + whole) * sizeof(uint16_t));
         act_blocks(loop, &rest, n - head - whole, 0, NRG_BF16);

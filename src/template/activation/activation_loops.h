@@ -96,17 +96,12 @@ NRG_INLINE void act_step(nrg_activation g, act_kind kind, int count, const nrg_a
 }
 
 /* A pair of vectors. Two pairs take 0.96 to 1.01 times as long. */
-NRG_INLINE void act_bf16_step(nrg_activation g, int is_limited, const nrg_activation_run *run, act_ahead ahead, size_t i)
+NRG_INLINE void act_bf16_step(nrg_activation g, int is_limited, const nrg_activation_run *run, size_t i)
 {
     enum { count = 2 };
     const act_want want = {1, 0, run->alpha};
-    const size_t byte = i * sizeof(uint16_t), bytes = count * VN * sizeof(uint16_t);
     uint16_t *const to = (uint16_t *)run->value + i;
     vf x[V_ACT], f[V_ACT], value[V_ACT];
-    if (NRG_RARELY(run->how & NRG_RUN_PREFETCH)) {
-        act_prefetch(run->in, byte, bytes);
-        act_prefetch(ahead.factor, byte, bytes);
-    }
     load_pairs(x, count, (const char *)run->in, i);
     if (is_limited)
         ACT_SIDE x[j] = act_limited(x[j], run);
@@ -157,9 +152,8 @@ NRG_INLINE void act_steps(nrg_activation g, act_kind kind, int count, const nrg_
 NRG_INLINE void act_bf16_steps(nrg_activation g, int is_limited, const nrg_activation_run *at, size_t n)
 {
     const nrg_activation_run run = *at;
-    const act_ahead ahead = act_ahead_of(at);
     for (size_t i = 0; i < n; i += 2 * VN)
-        act_bf16_step(g, is_limited, &run, ahead, i);
+        act_bf16_step(g, is_limited, &run, i);
 }
 
 #define ACTIVATION(name, function, values, slopes, both, bf16)                                                                   \
