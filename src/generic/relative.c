@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "vec.h"
 
-#include "../template/relative/relative_kernels.h"
+#include "../template/relative/relative_backward.h"
+#include "../template/relative/relative_scores.h"
+#include "../template/relative/relative_values.h"

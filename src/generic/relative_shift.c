@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 #include "vec.h"
 
-#include "../template/relative/relative_shift_kernels.h"
+#include "../template/relative/head_bias.h"
+#include "../template/relative/relative_shift.h"

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 #include "vec.h"
 
-#include "../template/embed/embed_kernels.h"
+#include "../template/embed/embed.h"
+#include "../template/embed/embed_backward.h"

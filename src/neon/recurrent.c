@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 #include "vec.h"
 
-#include "../template/recurrent/recurrent_kernels.h"
+#include "../template/recurrent/recurrent.h"
+#include "../template/recurrent/recurrent_backward.h"

@@ -8,6 +8,7 @@
 #ifndef NRG_TEMPLATE_EMBED_EMBED_BACKWARD_H
 #define NRG_TEMPLATE_EMBED_EMBED_BACKWARD_H
 
+#ifndef NRG_NO_BACKWARD
 #include "embed.h"
 
 enum {
@@ -198,5 +199,6 @@ static __attribute__((noinline)) void embed_backward(const nrg_embed_backward_jo
 }
 
 NRG_PATH_KERNELS(embed_backward, embed_backward, embed_backward)
+#endif
 
 #endif

@@ -57,7 +57,7 @@ NRG_INLINE void read_bytes_of(const quant_place *p, const char *from, char *o, s
     for (int k = 0; k < V_BYTES; k++)
         v[k] = v_mul(v[k], factor);
     for (size_t k = 0; k * VN < n - i; k++)
-        store_step(v + k, 1, o, first + i + k * VN, least_of(n - i - k * VN, VN), D, 0);
+        store_step(v + k, 1, o, first + i + k * VN, lesser(n - i - k * VN, VN), D, 0);
 }
 
 NRG_BY_DTYPE(read_bytes, (p, from, o, first, n, d), const quant_place *p, const char *from, char *o, size_t first, size_t n,
@@ -71,7 +71,7 @@ NRG_INLINE void read_blocks_of(const char *q, char *o, size_t dim, nrg_dtype D)
     for (size_t at = 0, count; at < dim / 32; at += count) {
         uint16_t halves[VN];
         float d[VN];
-        count = least_of(dim / 32 - at, VN);
+        count = lesser(dim / 32 - at, VN);
         for (size_t k = 0; k < count; k++)
             memcpy(&halves[k], q + (at + k) * BYTES, sizeof halves[k]);
         v_st_f32(d, v_from_f16(v_ldn_half(halves, count)));
@@ -116,7 +116,7 @@ static void dequantize_rows(const nrg_quantize_job *job, nrg_dtype D)
         }
         for (size_t i = 0, number = 0; i < dim; i += block, number++) {
             const char *bytes = p.scales ? p.q + i : place_block(&p, number);
-            read_bytes(&p, bytes, o, i, least_of(dim - i, block), scale_at(&p, number), D);
+            read_bytes(&p, bytes, o, i, lesser(dim - i, block), scale_at(&p, number), D);
         }
     }
 }

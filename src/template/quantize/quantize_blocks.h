@@ -11,8 +11,6 @@
 /* Blocks whose scales are computed at once: two divisions take as long for a vector of them as for one. */
 enum { SCALES = 16, FEW_BLOCKS = 4 };
 
-NRG_INLINE size_t least_of(size_t a, size_t b) { return a < b ? a : b; }
-
 /* The first n of 32 elements from i on; behind them are zeros. */
 NRG_INLINE void load_bytes_of(vf v[V_BYTES], const char *x, size_t i, size_t n, nrg_dtype D)
 {
@@ -21,7 +19,7 @@ NRG_INLINE void load_bytes_of(vf v[V_BYTES], const char *x, size_t i, size_t n, 
         return;
     }
     for (size_t j = 0; j < V_BYTES; j++)
-        v[j] = j * VN < n ? load_part(x, i + j * VN, least_of(n - j * VN, VN), D) : v_zero();
+        v[j] = j * VN < n ? load_part(x, i + j * VN, lesser(n - j * VN, VN), D) : v_zero();
 }
 
 NRG_INLINE float amax_from(const char *x, size_t i, size_t n, float so_far, nrg_dtype D)
@@ -57,7 +55,7 @@ NRG_INLINE void write_bytes(const quant_place *p, char *to, const char *x, size_
             NRG_UNROLL
         for (int k = 0; k < V_BYTES; k++)
             v[k] = ties_away(v[k]);
-        place_bytes(p, to, j, least_of(n - j, 32), v);
+        place_bytes(p, to, j, lesser(n - j, 32), v);
     }
 }
 
@@ -124,7 +122,7 @@ NRG_INLINE void find_amax(scale_batch *s, const char *x, size_t i, size_t n, siz
         v_st_f32(s->amax + k, v_fold_max_rows(rows));
     }
     for (; k * block < n; k++)
-        s->amax[k] = amax_from(x, i + k * block, least_of(n - k * block, block), 0, D);
+        s->amax[k] = amax_from(x, i + k * block, lesser(n - k * block, block), 0, D);
 }
 
 /* Whole blocks of rows that lie alone, none without an inverse, ties to even: most there are. Numbers are locals: bytes that are
@@ -207,7 +205,7 @@ NRG_INLINE void quantize_blocks_of(const quant_place *p, const char *x, size_t f
     }
     memset(s.amax, 0, sizeof s.amax);
     for (size_t i = 0, some; i < n; i += some) {
-        some = least_of(n - i, SCALES * block);
+        some = lesser(n - i, SCALES * block);
         if (known)
             memcpy(s.amax, known + i / block, some / block * sizeof *known);
         else
@@ -223,7 +221,7 @@ NRG_INLINE void quantize_blocks_of(const quant_place *p, const char *x, size_t f
                 p->scales[number] = s.d[k];
             else
                 memcpy(place_scale(p, number), &s.half[k], sizeof s.half[k]);
-            write_bytes(p, place_block(p, number), x, i + j, least_of(some - j, block), s.inverse[k], D);
+            write_bytes(p, place_block(p, number), x, i + j, lesser(some - j, block), s.inverse[k], D);
         }
     }
 }

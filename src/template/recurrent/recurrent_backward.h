@@ -5,6 +5,7 @@
 #ifndef NRG_TEMPLATE_RECURRENT_RECURRENT_BACKWARD_H
 #define NRG_TEMPLATE_RECURRENT_RECURRENT_BACKWARD_H
 
+#ifndef NRG_NO_BACKWARD
 #include "../store_sums.h"
 #include "recurrent.h"
 
@@ -283,5 +284,6 @@ static void recurrent_reduce(const nrg_recurrent_backward_job *job, nrg_dtype D)
 
 NRG_PATH_KERNELS(recurrent_backward, recurrent_backward, recurrent_backward)
 NRG_PATH_KERNELS(recurrent_reduce, recurrent_backward, recurrent_reduce)
+#endif
 
 #endif

@@ -5,6 +5,7 @@
 #ifndef NRG_TEMPLATE_RELATIVE_RELATIVE_BACKWARD_H
 #define NRG_TEMPLATE_RELATIVE_RELATIVE_BACKWARD_H
 
+#ifndef NRG_NO_BACKWARD
 #include "../store_sums.h"
 #include "relative.h"
 
@@ -167,5 +168,6 @@ REL_NOINLINE void relative_backward(const nrg_relative_job *job, nrg_dtype D)
 }
 
 NRG_PATH_KERNELS(relative_backward, relative, relative_backward)
+#endif
 
 #endif

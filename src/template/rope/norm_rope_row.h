@@ -10,6 +10,7 @@
 
 #include "../norm/scalars.h"
 #include "norm_rope_in_turn.h"
+#include "rope_heads.h"
 
 enum { HEAD_MAX = 512 };
 
@@ -72,7 +73,6 @@ static __attribute__((noinline)) void norm_rope_set_up(norm_rope_plan *p, const 
 /* The table's row of a token. */
 NRG_INLINE void norm_rope_token(norm_rope_plan *p, size_t token)
 {
-    static const float alternate[16] = {-1, 1, -1, 1, -1, 1, -1, 1, -1, 1, -1, 1, -1, 1, -1, 1};
     const size_t row = p->positions ? (size_t)p->positions[token] : token;
     const float *cosines = (const float *)(p->table + row * p->table_stride), *sines = cosines + p->pairs;
     p->cosines = cosines;
@@ -81,7 +81,7 @@ NRG_INLINE void norm_rope_token(norm_rope_plan *p, size_t token)
         return;
     p->cosines = p->twice_cosine;
     p->sines = p->twice_sine;
-    const vf sign = v_ld_f32(alternate);
+    const vf sign = rope_alternate();
     for (size_t i = 0; i < p->pairs; i += VN) {
         const size_t n = lanes_at(i, p->pairs);
         vf c = v_ldn_f32(cosines + i, n), s = v_ldn_f32(sines + i, n);

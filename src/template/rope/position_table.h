@@ -7,8 +7,13 @@
 #ifndef NRG_TEMPLATE_ROPE_POSITION_TABLE_H
 #define NRG_TEMPLATE_ROPE_POSITION_TABLE_H
 
-#include "../../job/rope.h"
-#include "../step.h"
+#include "rope_heads.h"
+
+/* sin(2πt)/t and cos(2πt) by powers of t², the highest first. */
+static const double turn_sine[7] = {0x1.e8f434d018d63p+1,  -0x1.e3074fde8871fp+3, 0x1.50783487ee782p+5, -0x1.32d2cce62bd86p+6,
+                                    0x1.466bc6775aae2p+6, -0x1.4abbce625be53p+5, 0x1.921fb54442d18p+2};
+static const double turn_cosine[8] = {-0x1.b6e24f44b128fp+0, 0x1.f9d38a3763cc3p+2,  -0x1.a6d1f2a204a8cp+4, 0x1.e1f506891babbp+5,
+                                      -0x1.55d3c7e3cbffap+6, 0x1.03c1f081b5ac4p+6, -0x1.3bd3cc9be45dep+4, 1};
 
 NRG_INLINE void turn_half(vd *cosine, vd *sine, vd position, vd high, vd low, vd magnitude)
 {
@@ -20,24 +25,14 @@ NRG_INLINE void turn_half(vd *cosine, vd *sine, vd position, vd high, vd low, vd
     vd shifted = vd_fma(whole, vd_set1(4), magic), quarters = vd_sub(shifted, magic);
     vd t = vd_add(vd_fma(quarters, vd_set1(-0.25), whole), rest), u = vd_mul(t, t);
 
-    vd s = vd_set1(0x1.e8f434d018d63p+1);
-    s = vd_fma(s, u, vd_set1(-0x1.e3074fde8871fp+3));
-    s = vd_fma(s, u, vd_set1(0x1.50783487ee782p+5));
-    s = vd_fma(s, u, vd_set1(-0x1.32d2cce62bd86p+6));
-    s = vd_fma(s, u, vd_set1(0x1.466bc6775aae2p+6));
-    s = vd_fma(s, u, vd_set1(-0x1.4abbce625be53p+5));
-    s = vd_fma(s, u, vd_set1(0x1.921fb54442d18p+2));
+    vd s = vd_set1(turn_sine[0]), c = vd_set1(turn_cosine[0]);
+    NRG_UNROLL
+    for (int i = 1; i < 7; i++)
+        s = vd_fma(s, u, vd_set1(turn_sine[i]));
+    NRG_UNROLL
+    for (int i = 1; i < 8; i++)
+        c = vd_fma(c, u, vd_set1(turn_cosine[i]));
     s = vd_mul(t, s);
-
-    vd c = vd_set1(-0x1.b6e24f44b128fp+0);
-    c = vd_fma(c, u, vd_set1(0x1.f9d38a3763cc3p+2));
-    c = vd_fma(c, u, vd_set1(-0x1.a6d1f2a204a8cp+4));
-    c = vd_fma(c, u, vd_set1(0x1.e1f506891babbp+5));
-    c = vd_fma(c, u, vd_set1(-0x1.55d3c7e3cbffap+6));
-    c = vd_fma(c, u, vd_set1(0x1.03c1f081b5ac4p+6));
-    c = vd_fma(c, u, vd_set1(-0x1.3bd3cc9be45dep+4));
-    c = vd_fma(c, u, vd_set1(1));
-
     vd_quarter_turns(&c, &s, shifted);
     *cosine = vd_mul(c, magnitude);
     *sine = vd_mul(s, magnitude);
@@ -86,8 +81,7 @@ NRG_INLINE void load_positions(vd v[2], const nrg_position_table_job *job, size_
 NRG_INLINE void store_rotated(const nrg_position_table_job *job, char *to, size_t pair, size_t n, vf cosine, vf sine, nrg_dtype D)
 {
     if (job->order == NRG_TABLE_INTERLEAVED) {
-        static const float alternate[16] = {-1, 1, -1, 1, -1, 1, -1, 1, -1, 1, -1, 1, -1, 1, -1, 1};
-        const vm even = v_lt(v_ld_f32(alternate), v_zero());
+        const vm even = v_lt(rope_alternate(), v_zero());
         vf low = v_select(even, v_twice_low(sine), v_twice_low(cosine));
         vf high = v_select(even, v_twice_high(sine), v_twice_high(cosine));
         store_step(&low, 1, to, 2 * pair, lanes_at(2 * pair, job->dim), D, 0);

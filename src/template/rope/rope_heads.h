@@ -17,6 +17,12 @@ typedef struct rope_heads {
     int far, stream; /* far: x is prefetched */
 } rope_heads;
 
+NRG_INLINE vf rope_alternate(void)
+{
+    static const float alternate[16] = {-1, 1, -1, 1, -1, 1, -1, 1, -1, 1, -1, 1, -1, 1, -1, 1};
+    return v_ld_f32(alternate);
+}
+
 /* Elements of a block: its cosines and sines lie side by side in L1, and all heads of a token go by. */
 enum { ROPE_BLOCK = 512 };
 

@@ -8,7 +8,6 @@
 #include "../step.h"
 
 NRG_INLINE size_t score_larger(size_t a, size_t b) { return a > b ? a : b; }
-NRG_INLINE size_t score_smaller(size_t a, size_t b) { return a < b ? a : b; }
 
 /* Where row i of head h of sample b begins, in bytes. */
 NRG_INLINE size_t score_row_at(nrg_head_strides stride, size_t b, size_t h, size_t i)
@@ -103,7 +102,7 @@ static __attribute__((noinline)) void score_rest(const score_stream *at, size_t 
         return;
     }
     for (; j < end; j += VN) {
-        const size_t from = score_smaller(j, end - VN);
+        const size_t from = lesser(j, end - VN);
         score_store(at->o, from, score_biased(at, from, factor, D), 0, D);
     }
 }
@@ -243,7 +242,7 @@ static __attribute__((noinline)) size_t score_before_lines(const score_run *run,
         const score_stream row = score_place_of(run, piece, r, begin, D);
         const size_t before = (64 - ((uintptr_t)row.o & 63)) % 64 / bytes_of(1, D, 0);
         /* every piece ends where a line does, or the row */
-        const size_t from = score_smaller(begin + before, run->keys), to = score_smaller(end + before, run->keys);
+        const size_t from = lesser(begin + before, run->keys), to = lesser(end + before, run->keys);
         if (before && !begin)
             score_rest(&row, 0, from, run->scale, D);
         at[p] = score_place_of(run, piece, r, from, D);
@@ -328,13 +327,13 @@ static __attribute__((noinline)) void score_run_bf16(const score_run *run)
         some.scores = run->scores + r * run->scores_stride;
         some.o = run->o + r * run->o_stride;
         some.bias = run->bias - r;
-        some.rows = score_smaller(run->rows - r, SCORE_PIECE_ROWS);
+        some.rows = lesser(run->rows - r, SCORE_PIECE_ROWS);
         for (piece.begin = 0; piece.begin < run->keys; piece.begin = piece.end) {
             const int last = run->keys - piece.begin <= SCORE_COLUMNS;
             piece.end = last ? run->keys : piece.begin + SCORE_COLUMNS;
             piece.first = some.bias - (some.rows - 1) + piece.begin;
             /* a row that begins behind the start of a line goes on as far behind the end of the piece */
-            const size_t columns = last ? piece.end - piece.begin : score_smaller(SCORE_COLUMNS + 31, run->keys - piece.begin);
+            const size_t columns = last ? piece.end - piece.begin : lesser(SCORE_COLUMNS + 31, run->keys - piece.begin);
             const size_t entries = some.rows - 1 + columns;
             score_take_apart(&piece, entries);
             score_rows(&some, &piece, 1, NRG_BF16);
@@ -347,7 +346,7 @@ NRG_INLINE void score_forward(const nrg_score_bias_job *at, nrg_dtype D)
     const nrg_score_bias_job job = *at;
     for (size_t n = job.begin, next; n < job.end; n = next) {
         const size_t i = n % job.queries, h = n / job.queries % job.heads, b = n / job.queries / job.heads;
-        next = score_smaller(n - i + job.queries, job.end);
+        next = lesser(n - i + job.queries, job.end);
         const score_run run = {
             .scores = job.scores + score_row_at(job.scores_stride, b, h, i),
             .bias = (const float *)(job.diagonals + h * job.diagonals_stride) + (job.queries - 1 - i),

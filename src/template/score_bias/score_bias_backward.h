@@ -4,6 +4,7 @@
 #ifndef NRG_TEMPLATE_BIAS_SCORE_BIAS_BACKWARD_H
 #define NRG_TEMPLATE_BIAS_SCORE_BIAS_BACKWARD_H
 
+#ifndef NRG_NO_BACKWARD
 #include "score_bias.h"
 
 /* Rows that are added to a piece of the table while it is in registers, and vectors of that piece. 32 heads of 2048×2048 in f32:
@@ -70,7 +71,7 @@ static __attribute__((noinline)) void score_add_short(const score_sums *s, const
     }
     for (size_t e = from; e < to; e++) {
         double sum = s->sum[e];
-        const size_t end = score_smaller(rows, first + keys - e);
+        const size_t end = lesser(rows, first + keys - e);
         for (size_t r = first > e ? first - e : 0; r < end; r++)
             sum += (double)some[r][e + r - first];
         s->sum[e] = sum;
@@ -102,10 +103,10 @@ NRG_INLINE void score_add_end(const score_sums *s, double *sum, const char *row,
     const size_t keys = s->keys;
     vd low = vd_ld(sum), high = vd_ld(sum + VN / 2);
     for (size_t r = 0; r < rows; r++, row += stride) {
-        const size_t begin = first > from + r ? first - from - r : 0, stop = score_smaller(to, first + keys - r);
+        const size_t begin = first > from + r ? first - from - r : 0, stop = lesser(to, first + keys - r);
         if (stop <= from + begin)
             continue;
-        const size_t end = score_smaller(stop - from, VN), behind = from + r + VN;
+        const size_t end = lesser(stop - from, VN), behind = from + r + VN;
         const int is_part = s->is_last && r + 1 == rows && behind > first + keys;
         const char *p = row + bytes_of(from + r, D, 0) - bytes_of(first, D, 0);
         vf v = is_part ? load_part(p, 0, end, D) : score_lanes_to(load_whole(p, 0, D), end);
@@ -162,20 +163,20 @@ NRG_INLINE void score_add_ends(const score_sums *s, const char *row, size_t stri
 NRG_INLINE void score_add_rows(const score_sums *s, const char *row, size_t stride, size_t rows, size_t first, nrg_dtype D)
 {
     /* entries that all of the rows have */
-    const size_t others = rows - 1, after = first + s->keys, end = score_smaller(after - others, s->end);
+    const size_t others = rows - 1, after = first + s->keys, end = lesser(after - others, s->end);
     const int sums = D == NRG_F32 ? SCORE_SUMS : SCORE_HALF_SUMS;
     size_t e = score_larger(first, s->begin);
     for (; e + (size_t)sums * VN <= end; e += (size_t)sums * VN)
         score_add_step(s->sum + e, row, stride, rows, e - first, sums, D);
     for (; e + VN <= end; e += VN)
         score_add_step(s->sum + e, row, stride, rows, e - first, 1, D);
-    const size_t last = score_smaller(after, s->end), low = score_larger(first - others, s->begin);
+    const size_t last = lesser(after, s->end), low = score_larger(first - others, s->begin);
     if (e < last)
         score_add_ends(s, row, stride, rows, first, e, last, D);
     if (rows == SCORE_ROWS && s->keys >= VN && first >= s->begin + SCORE_ROWS && first <= s->end)
         score_add_low_end(s->sum + first - SCORE_ROWS, row, stride, D);
     else if (low < first)
-        score_add_ends(s, row, stride, rows, first, low, score_smaller(first, s->end), D);
+        score_add_ends(s, row, stride, rows, first, low, lesser(first, s->end), D);
 }
 
 NRG_INLINE void score_backward(const nrg_score_bias_backward_job *at, nrg_dtype D)
@@ -184,17 +185,17 @@ NRG_INLINE void score_backward(const nrg_score_bias_backward_job *at, nrg_dtype 
     const size_t queries = job.queries, keys = job.keys, diagonals = queries + keys - 1, stride = job.d_o_stride.row;
     for (size_t n = job.begin, next; n < job.end; n = next) {
         const size_t h = n / diagonals;
-        next = score_smaller((h + 1) * diagonals, job.end);
+        next = lesser((h + 1) * diagonals, job.end);
         score_sums s = {(double *)(job.d_diagonals + h * job.d_diagonals_stride), n - h * diagonals, next - h * diagonals, keys,
                         0};
         for (size_t e = s.begin; e < s.end; e++)
             s.sum[e] = job.accumulate ? s.sum[e] + 0.0 : 0.0;
         /* the queries that have any of these entries */
-        const size_t first_row = queries - score_smaller(queries, s.end), end_row = score_smaller(queries, diagonals - s.begin);
+        const size_t first_row = queries - lesser(queries, s.end), end_row = lesser(queries, diagonals - s.begin);
         for (size_t b = 0; b < job.batch; b++) {
             const char *row = job.d_o + score_row_at(job.d_o_stride, b, h, first_row);
             for (size_t i = first_row, rows; i < end_row; i += rows, row += rows * stride) {
-                rows = score_smaller(SCORE_ROWS, end_row - i);
+                rows = lesser(SCORE_ROWS, end_row - i);
                 s.is_last = i + rows == end_row;
                 score_add_rows(&s, row, stride, rows, queries - 1 - i, D);
             }
@@ -203,5 +204,6 @@ NRG_INLINE void score_backward(const nrg_score_bias_backward_job *at, nrg_dtype 
 }
 
 NRG_PATH_KERNELS(score_bias_backward, score_bias_backward, score_backward)
+#endif
 
 #endif

@@ -55,21 +55,29 @@ NRG_INLINE int softmax_is_whole(const nrg_softmax_job *job)
 
 /* ---- one row ---- */
 
-/* A row that fits the stack and lies in one segment. A tile of one takes 250 instructions more. */
-static __attribute__((noinline)) void softmax_one(const softmax_call *c, const softmax_row *row, nrg_dtype D)
+/* The sum of powers of a row that fits in u and lies in one segment, its maximum and their base. */
+NRG_INLINE double softmax_sum_row(const nrg_softmax_job *job, const softmax_row *row, size_t n, float *u, float *m,
+                                  nrg_softmax_base *base, nrg_dtype D)
 {
-    const nrg_softmax_job *job = c->job;
-    const softmax_keys seen = row->seen;
-    const size_t padded = softmax_padded(seen.end - seen.first);
+    const size_t first = row->seen.first, padded = softmax_padded(row->seen.end - first);
     vf max = v_set1(-INFINITY);
     vd8 sum = softmax_no_lanes();
     if (padded)
-        softmax_scores(&max, c->u, job, row, seen.first, seen.end, D);
-    const float m = softmax_row_max(job, row, c->n, max);
-    const nrg_softmax_base base = nrg_softmax_base_of(m);
-    softmax_around(c->u, padded, base);
-    softmax_powers_and_sum(&sum, job, c->u, seen.first, padded, base, (const char *)c->u);
-    double total = vd8_sum(&sum);
+        softmax_scores(&max, u, job, row, first, row->seen.end, D);
+    *m = softmax_row_max(job, row, n, max);
+    *base = nrg_softmax_base_of(*m);
+    softmax_around(u, padded, *base);
+    softmax_powers_and_sum(&sum, job, u, first, padded, *base, (const char *)u);
+    return vd8_sum(&sum);
+}
+
+/* A tile of one takes 250 instructions more. */
+static __attribute__((noinline)) void softmax_one(const softmax_call *c, const softmax_row *row, nrg_dtype D)
+{
+    const nrg_softmax_job *job = c->job;
+    float m;
+    nrg_softmax_base base;
+    double total = softmax_sum_row(job, row, c->n, c->u, &m, &base, D);
     if (job->sinks)
         total += (double)softmax_power_of(row->sink, base);
     const softmax_end end =
@@ -167,14 +175,7 @@ typedef struct softmax_entry {
 static __attribute__((noinline)) double softmax_again_exactly(const nrg_softmax_job *job, softmax_entry *p, size_t n, nrg_dtype D)
 {
     const softmax_row row = {.x = p->x, .sink = p->sink, .seen = {0, 0, job->keys}};
-    vf max = v_set1(-INFINITY);
-    vd8 sum = softmax_no_lanes();
-    softmax_scores(&max, p->e, job, &row, 0, job->keys, D);
-    p->m = softmax_row_max(job, &row, n, max);
-    p->base = nrg_softmax_base_of(p->m);
-    softmax_around(p->e, job->keys, p->base);
-    softmax_powers_and_sum(&sum, job, p->e, 0, job->keys, p->base, (const char *)p->e);
-    return vd8_sum(&sum);
+    return softmax_sum_row(job, &row, n, p->e, &p->m, &p->base, D);
 }
 
 /* The maximum of a row is read a few rows before its powers are made, and it is written as many rows later, so that nothing waits
@@ -370,30 +371,30 @@ typedef struct softmax_factors {
     softmax_end end;
 } softmax_factors;
 
-/* Results of n scores: no sum is made, so that one loop does. A base that is given may be any: what is far above it counts as
- * e^40. */
-NRG_INLINE void softmax_given_of(char *o, const char *x, size_t n, const softmax_factors *s, int stream, nrg_dtype D)
+/* A base that is given may be any: what is far above it counts as e^40. */
+NRG_INLINE void softmax_given_step(char *o, const char *x, size_t i, int G, size_t lanes, const softmax_factors *s, int stream,
+                                   nrg_dtype D)
 {
     const nrg_softmax_base base = s->base;
-    const vf lowest = v_set1(base.low), offset = v_set1(NRG_EXP_MAGIC - base.n), most = v_set1(fmaf(base.n, NRG_LN2_HI, 40));
-    const vf by = v_set1(s->scale), shift = v_set1(base.shift), high = v_set1(s->end.high), low = v_set1(s->end.low);
+    const vf most = v_set1(fmaf(base.n, NRG_LN2_HI, 40)), by = v_set1(s->scale), shift = v_set1(base.shift);
+    const vf high = v_set1(s->end.high), low = v_set1(s->end.low);
+    vf v[SOFTMAX_SIDE];
+    load_step(v, G, x, i, lanes, D);
+    SOFTMAX_EACH(G) v[j] = v_min(most, v_sub(v_mul(v[j], by), shift));
+    softmax_power(G, v, v, v_set1(base.low), v_set1(NRG_EXP_MAGIC - base.n));
+    SOFTMAX_EACH(G) v[j] = softmax_result(v[j], high, low, 0);
+    store_step(v, G, o, i, lanes, D, stream);
+}
+
+/* Results of n scores: no sum is made, so that one loop does. */
+NRG_INLINE void softmax_given_of(char *o, const char *x, size_t n, const softmax_factors *factors, int stream, nrg_dtype D)
+{
+    const softmax_factors s = *factors;
     size_t i = 0;
-    for (; i + SOFTMAX_SIDE * VN <= n; i += SOFTMAX_SIDE * VN) {
-        vf v[SOFTMAX_SIDE];
-        load_step(v, SOFTMAX_SIDE, x, i, 0, D);
-        SOFTMAX_EACH(SOFTMAX_SIDE) v[j] = v_min(most, v_sub(v_mul(v[j], by), shift));
-        softmax_power(SOFTMAX_SIDE, v, v, lowest, offset);
-        SOFTMAX_EACH(SOFTMAX_SIDE) v[j] = softmax_result(v[j], high, low, 0);
-        store_step(v, SOFTMAX_SIDE, o, i, 0, D, stream);
-    }
-    for (; i < n; i += VN) {
-        const size_t lanes = lanes_at(i, n);
-        vf v[1];
-        v[0] = v_min(most, v_sub(v_mul(load_part(x, i, lanes, D), by), shift));
-        softmax_power(1, v, v, lowest, offset);
-        v[0] = softmax_result(v[0], high, low, 0);
-        store_step(v, 1, o, i, lanes, D, stream);
-    }
+    for (; i + SOFTMAX_SIDE * VN <= n; i += SOFTMAX_SIDE * VN)
+        softmax_given_step(o, x, i, SOFTMAX_SIDE, VN, &s, stream, D);
+    for (; i < n; i += VN)
+        softmax_given_step(o, x, i, 1, lanes_at(i, n), &s, stream, D);
 }
 
 NRG_BY_DTYPE(softmax_given, (o, x, n, s, stream), char *o, const char *x, size_t n, const softmax_factors *s, int stream)

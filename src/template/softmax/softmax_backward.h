@@ -84,9 +84,18 @@ typedef struct softmax_slope {
     size_t ahead; /* bytes: where the rows lie that come next, which are fetched; 0: they are in cache */
 } softmax_slope;
 
-NRG_INLINE void softmax_gradient_step(int count, vf *d, vf *y, const softmax_slope *s, int log)
+/* dx = the gradient of scores, of `count` vectors; dx may be one of the others. */
+NRG_INLINE void softmax_gradient_step(char *dx, const char *o, const char *d_o, size_t i, int count, size_t lanes,
+                                      const softmax_slope *s, int log, nrg_dtype D)
 {
     const vf sum = v_set1(s->all), factor = v_set1(s->scale);
+    vf y[V_ACT], d[V_ACT];
+    load_step(y, count, o, i, lanes, D);
+    load_step(d, count, d_o, i, lanes, D);
+    if (count > 1 && s->ahead) {
+        softmax_fetch(o, bytes_of(i, D, 0) + s->ahead, bytes_of((size_t)count * VN, D, 0));
+        softmax_fetch(d_o, bytes_of(i, D, 0) + s->ahead, bytes_of((size_t)count * VN, D, 0));
+    }
     if (log) {
         SOFTMAX_EACH(count) y[j] = v_min(v_set1(1), y[j]); /* as far above 0 as no logarithm is */
         softmax_power(count, y, y, v_set1(NRG_SOFTMAX_LOWEST), v_set1(NRG_EXP_MAGIC));
@@ -95,32 +104,17 @@ NRG_INLINE void softmax_gradient_step(int count, vf *d, vf *y, const softmax_slo
         SOFTMAX_EACH(count) d[j] = v_mul(y[j], v_sub(d[j], sum));
     }
     SOFTMAX_EACH(count) d[j] = v_mul(d[j], factor);
+    store_step(d, count, dx, i, lanes, D, count > 1 && s->stream);
 }
 
-/* dx = the gradient of scores, of n elements; dx may be one of the others. */
 NRG_INLINE void softmax_gradient_in(char *dx, const char *o, const char *d_o, size_t n, const softmax_slope *s, int log,
                                     nrg_dtype D)
 {
     size_t i = 0;
-    for (; i + V_ACT * VN <= n; i += V_ACT * VN) {
-        vf y[V_ACT], d[V_ACT];
-        load_step(y, V_ACT, o, i, 0, D);
-        load_step(d, V_ACT, d_o, i, 0, D);
-        if (s->ahead) {
-            softmax_fetch(o, bytes_of(i, D, 0) + s->ahead, bytes_of(V_ACT * VN, D, 0));
-            softmax_fetch(d_o, bytes_of(i, D, 0) + s->ahead, bytes_of(V_ACT * VN, D, 0));
-        }
-        softmax_gradient_step(V_ACT, d, y, s, log);
-        store_step(d, V_ACT, dx, i, 0, D, s->stream);
-    }
-    for (; i < n; i += VN) {
-        const size_t lanes = lanes_at(i, n);
-        vf y[V_ACT], d[V_ACT];
-        load_step(y, 1, o, i, lanes, D);
-        load_step(d, 1, d_o, i, lanes, D);
-        softmax_gradient_step(1, d, y, s, log);
-        store_step(d, 1, dx, i, lanes, D, 0);
-    }
+    for (; i + V_ACT * VN <= n; i += V_ACT * VN)
+        softmax_gradient_step(dx, o, d_o, i, V_ACT, VN, s, log, D);
+    for (; i < n; i += VN)
+        softmax_gradient_step(dx, o, d_o, i, 1, lanes_at(i, n), s, log, D);
 }
 
 NRG_INLINE void softmax_gradient_of(char *dx, const char *o, const char *d_o, size_t n, const softmax_slope *s, nrg_dtype D)
