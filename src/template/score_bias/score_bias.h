@@ -75,7 +75,12 @@ NRG_INLINE vf score_biased(const score_stream *at, size_t j, vf scale, nrg_dtype
 NRG_INLINE void score_store(char *o, size_t j, vf v, int stream, nrg_dtype D)
 {
     char *const to = o + bytes_of(j, D, 0);
-    store_whole(stream ? __builtin_assume_aligned(to, bytes_of(VN, D, 0)) : to, 0, v, D, stream);
+    if (!stream)
+        store_whole(to, 0, v, D, 0);
+    else if (D == NRG_F32)
+        store_whole(__builtin_assume_aligned(to, VN * sizeof(float)), 0, v, D, 1);
+    else
+        store_whole(__builtin_assume_aligned(to, VN * sizeof(uint16_t)), 0, v, D, 1);
 }
 
 /* G vectors. All loads come before the stores. */
