@@ -25,9 +25,6 @@ enum { NRG_CHANNEL_SEGMENT = 4096 };
 /* What is wrong with a spec. */
 nrg_status nrg_channel_check_spec(const nrg_channel_norm_spec *spec);
 
-/* Whether a tensor's elements fit. No product of a description has more factors. */
-static inline int nrg_channel_fits(size_t n, size_t c, size_t s) { return nrg_product3_fits(c, s, n); }
-
 static inline int nrg_channel_is_batch(const nrg_channel_norm_spec *spec) { return spec->over == NRG_CHANNEL_OVER_BATCH; }
 
 /* 0 with NRG_CHANNEL_OVER_BATCH. */
@@ -70,18 +67,6 @@ static inline int nrg_channel_is_running(const nrg_channel_norm_spec *spec) { re
 static inline enum nrg_there nrg_channel_running_in(const nrg_channel_norm_spec *spec, const nrg_channel_norm_args *a)
 {
     return nrg_channel_is_running(spec) ? NRG_ALWAYS : nrg_may_if(nrg_channel_runs(spec, a));
-}
-
-/* Whether a forward pass can write statistics. */
-static inline int nrg_channel_finds_statistics(const nrg_channel_norm_spec *spec)
-{
-    return spec->source == NRG_STATISTICS_COMPUTE || nrg_channel_is_running(spec);
-}
-
-/* Whether a set has several samples: an unbiased variance needs two elements. */
-static inline int nrg_channel_joins_samples(const nrg_channel_norm_spec *spec, size_t n)
-{
-    return nrg_channel_is_batch(spec) && n != 1;
 }
 
 #define NRG_MAKE "names.h"

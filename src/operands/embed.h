@@ -39,10 +39,6 @@ nrg_status nrg_embed_check_tables(const void *tables, size_t count, const void *
 nrg_status nrg_embed_check_terms(const nrg_embed_args *a, const nrg_embed_terms *terms);
 nrg_status nrg_embed_check_terms_of(const nrg_embed_gradients *gradients);
 
-static inline int nrg_embed_has_table(const nrg_embed_terms *terms)
-{
-    return terms->table[0].table || terms->table[1].table || terms->table[2].table;
-}
 static inline enum nrg_there nrg_embed_there(const int32_t *ids, size_t rows)
 {
     return ids ? NRG_ALWAYS : rows ? NRG_NEED : NRG_MAY;

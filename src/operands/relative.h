@@ -14,18 +14,6 @@ enum { NRG_RELATIVE_ARGS };
 static inline int nrg_relative_is_position(int64_t p) { return p >= -NRG_RELATIVE_FARTHEST && p <= NRG_RELATIVE_FARTHEST; }
 static inline int nrg_relative_is_number(uint64_t n) { return n <= (uint64_t)NRG_RELATIVE_FARTHEST; }
 
-static inline int nrg_relative_positions_fit(const nrg_relative_args *a)
-{
-    return nrg_relative_is_position(a->p_min) && nrg_relative_is_position(a->p_max) &&
-           nrg_relative_is_position(a->first_position) && a->p_min <= a->p_max;
-}
-
-static inline int nrg_relative_numbers_fit(const nrg_relative_args *a)
-{
-    const uint64_t classes = (uint64_t)(a->p_max - a->p_min) + 1, most = SIZE_MAX;
-    return classes <= most && nrg_relative_is_number(a->queries) && nrg_relative_is_number(a->keys);
-}
-
 static inline int nrg_relative_has_rows(const nrg_relative_args *a) { return a->batch && a->heads && a->queries; }
 
 #define NRG_MAKE "names.h"
