@@ -32,10 +32,10 @@
 #include "instances.def"
 #undef INSTANCE
 
-/* The rows after full tiles of `rows`, if there are any. */
-static __attribute__((noinline)) void norm_remaining_rows(const nrg_norm_job *job, unsigned options, size_t rows)
+/* The rows after full tiles, if there are any. */
+static __attribute__((noinline)) void norm_remaining_rows(const nrg_norm_job *job, unsigned options)
 {
-    const size_t left = (job->row_end - job->row_begin) % rows;
+    const size_t left = (job->row_end - job->row_begin) % TILE;
     nrg_norm_job rest = *job;
     rest.row_begin = rest.row_end - left;
     if (left)
@@ -51,7 +51,7 @@ NRG_INLINE int norm_by_instance(const nrg_norm_job *job, unsigned options, unsig
         policy_accepts(POLICY(element, __VA_ARGS__), options, dim) && fit_##schedule(job) && !NORM_LEAVES_OUT(name)) {           \
         instance_##name(job, options);                                                                                           \
         if (POLICY(element, __VA_ARGS__).rows)                                                                                   \
-            norm_remaining_rows(job, options, TILE);                                                                             \
+            norm_remaining_rows(job, options);                                                                                   \
         return 1;                                                                                                                \
     }
 #include "instances.def"

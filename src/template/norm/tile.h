@@ -338,11 +338,18 @@ static __attribute__((noinline)) void output_mixed_tile(const row_tile *at, cons
     output_tile(at, job, options & P.may, P);
 }
 
+NRG_INLINE void residual_step(int G, row_operands row, float *floats, size_t i, size_t n, unsigned options, norm_policy P)
+{
+    vf v[NORM_STEP];
+    source_step(v, G, row, i, n, options_in(options, P), P.dtype);
+    if (floats)
+        store_f32_step(v, G, floats + i, n, 0);
+}
+
 /* r = x + y of the rows of a tile, to where it is stored and to the staging buffer, which may be NULL. */
 NRG_INLINE void residual_of_tile_of(row_tile *at, const nrg_norm_job *job, char *stage, unsigned options, nrg_dtype D)
 {
-    enum { STEP = FAST_LANES };
-    const norm_policy P = {.may = OPT_RESIDUAL | OPT_Y_F32 | (D == NRG_F32 ? 0 : OPT_KEEP_R)};
+    const norm_policy P = {.dtype = D, .may = OPT_RESIDUAL | OPT_Y_F32 | (D == NRG_F32 ? 0 : OPT_KEEP_R)};
     const size_t dim = job->dim, bytes = bytes_of(dim, D, 0), ahead = (2048 + bytes - 1) / bytes;
     row_operands row = operands_of_row(job, at->n, options, D);
     at->x = stage ? stage : row.r;
@@ -356,22 +363,12 @@ NRG_INLINE void residual_of_tile_of(row_tile *at, const nrg_norm_job *job, char 
                 prefetch_ahead(row.y, bytes, ahead * job->y_stride);
         }
         size_t i = 0;
-        vf v[NORM_STEP];
-        for (; i + STEP <= dim; i += STEP) {
-            source_step(v, FAST_VECTORS, row, i, STEP, options_in(options, P), D);
-            if (floats)
-                store_f32_step(v, FAST_VECTORS, floats + i, STEP, 0);
-        }
-        for (; i + VN <= dim; i += VN) {
-            source_step(v, 1, row, i, VN, options_in(options, P), D);
-            if (floats)
-                store_f32_step(v, 1, floats + i, VN, 0);
-        }
-        if (i < dim) {
-            source_step(v, 1, row, i, dim - i, options_in(options, P), D);
-            if (floats)
-                store_f32_step(v, 1, floats + i, dim - i, 0);
-        }
+        for (; i + FAST_LANES <= dim; i += FAST_LANES)
+            residual_step(FAST_VECTORS, row, floats, i, FAST_LANES, options, P);
+        for (; i + VN <= dim; i += VN)
+            residual_step(1, row, floats, i, VN, options, P);
+        if (i < dim)
+            residual_step(1, row, floats, i, dim - i, options, P);
         row.x += job->x_stride;
         if (row.y)
             row.y += job->y_stride;
@@ -419,10 +416,7 @@ NRG_INLINE int fit_tiles(const nrg_norm_job *job)
     return job->row_end - job->row_begin >= 2 && job->formula.k >= 0x1p-8 && job->formula.k <= 0x1p8;
 }
 
-NRG_INLINE int fit_full_tiles(const nrg_norm_job *job)
-{
-    return job->row_end - job->row_begin >= TILE && job->formula.k >= 0x1p-8 && job->formula.k <= 0x1p8;
-}
+NRG_INLINE int fit_full_tiles(const nrg_norm_job *job) { return fit_tiles(job) && job->row_end - job->row_begin >= TILE; }
 
 /* The policy of outputs: a residual is nothing but another x, and weights are ready. */
 NRG_INLINE norm_policy tile_policy(norm_policy P)
