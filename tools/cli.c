@@ -6,6 +6,7 @@
 #include "cli.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdarg.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -185,6 +186,16 @@ int cli_float(const char *option, const char *text, float *number)
     return 0;
 }
 
+int cli_finite(const char *option, const char *text, float *number)
+{
+    if (!cli_float(option, text, number))
+        return 0;
+    if (isfinite(*number))
+        return 1;
+    complain("--%s: expected a finite number, got '%s'", option, text);
+    return 0;
+}
+
 int cli_count(const char *option, const char *text, size_t least, size_t *number)
 {
     size_t value = 0;
@@ -271,9 +282,4 @@ int cli_isa(const char *text, nrg_isa *isa)
         return 1;
     }
     return 0;
-}
-
-int cli_word_or_default(const char *option, const char *text, const char *const *words)
-{
-    return text ? cli_word(option, text, words) : 0;
 }

@@ -64,6 +64,7 @@ const char *cli_file_name(const char *name, const char *standard);
 /* A whole argument as a number; 0 after a complaint. */
 int cli_double(const char *option, const char *text, double *number);
 int cli_float(const char *option, const char *text, float *number);
+int cli_finite(const char *option, const char *text, float *number);
 int cli_count(const char *option, const char *text, size_t least, size_t *number);
 
 int cli_integer(const char *option, const char *text, long long least, long long most, long long *number);
@@ -73,9 +74,6 @@ int cli_integers(const char *option, const char *text, int room, long long least
 
 /* The index of text in words, which end with NULL; -1 after a complaint that lists them and suggests the nearest. */
 int cli_word(const char *option, const char *text, const char *const *words);
-
-/* The same, and 0, the default of every list, if text is NULL. */
-int cli_word_or_default(const char *option, const char *text, const char *const *words);
 
 /* The path of --isa, if it can run here; 0 after a complaint. */
 int cli_isa(const char *text, nrg_isa *isa);

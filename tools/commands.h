@@ -4,6 +4,15 @@
 #ifndef NRG_TOOLS_COMMANDS_H
 #define NRG_TOOLS_COMMANDS_H
 
+/* A list of commands ends with NULL. */
+typedef struct named_command {
+    const char *name;
+    int (*run)(char **arguments);
+} named_command;
+
+/* NULL after a complaint: an unknown `what`, "command" or "kind"; `see` lists them. */
+const named_command *command_find(const named_command *list, const char *name, const char *what, const char *see);
+
 /* Runs the command that the first argument names. */
 int nrg_command(char **arguments);
 

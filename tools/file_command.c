@@ -23,41 +23,6 @@ const char *file_out(const file_call *call, int which)
 
 static const char *option_name(const file_call *call, int option) { return call->command->options[option].name; }
 
-int file_double(const file_call *call, int option, double *number)
-{
-    return !call->value[option] || cli_double(option_name(call, option), call->value[option], number);
-}
-
-int file_float(const file_call *call, int option, float *number)
-{
-    return !call->value[option] || cli_float(option_name(call, option), call->value[option], number);
-}
-
-int file_finite(const file_call *call, int option, float *number)
-{
-    if (!file_float(call, option, number))
-        return 0;
-    if (isfinite(*number))
-        return 1;
-    complain("--%s: expected a finite number, got '%s'", option_name(call, option), call->value[option]);
-    return 0;
-}
-
-int file_word(const file_call *call, int option, const char *const *words)
-{
-    return cli_word_or_default(option_name(call, option), call->value[option], words);
-}
-
-int file_count(const file_call *call, int option, size_t least, size_t *number)
-{
-    return !call->value[option] || cli_count(option_name(call, option), call->value[option], least, number);
-}
-
-int file_integer(const file_call *call, int option, long long least, long long most, long long *number)
-{
-    return !call->value[option] || cli_integer(option_name(call, option), call->value[option], least, most, number);
-}
-
 int file_needs(const file_call *call, int option, int other)
 {
     if (!call->value[option] || call->value[other])
@@ -91,12 +56,6 @@ int file_missing(const file_call *call, int option, const char *when)
 {
     complain("--%s: expected a file%s, got none; see nrg %s --help", option_name(call, option), when, call->command->name);
     return CLI_REFUSED;
-}
-
-int file_required(const file_call *call, int option, int other)
-{
-    const int missing = !call->value[option] ? option : other;
-    return call->value[missing] ? CLI_DONE : file_missing(call, missing, "");
 }
 
 int file_unusable(const file_call *call, int option, const char *when)
@@ -211,13 +170,13 @@ int file_check_weights(file_call *call, int w, int b, size_t dim, int beside)
 int file_norm(const file_call *call, int norm, int eps, nrg_norm_spec *spec)
 {
     static const char *const norms[] = {"rms", "layer", "l2", NULL};
-    int kind = file_word(call, norm, norms);
+    int kind = call->value[norm] ? cli_word(option_name(call, norm), call->value[norm], norms) : 0;
     if (kind < 0)
         return 0;
     *spec = kind == 0   ? nrg_norm_spec_rms(NRG_F32, 1, 1e-6)
             : kind == 1 ? nrg_norm_spec_layer(NRG_F32, 1, 1e-5)
                         : nrg_norm_spec_l2(NRG_F32, 1, 1e-12);
-    if (!file_double(call, eps, &spec->eps))
+    if (call->value[eps] && !cli_double(option_name(call, eps), call->value[eps], &spec->eps))
         return 0;
 #ifdef NRG_NO_NORM
     return !call->value[norm] || library_holds("--norm", "norm");

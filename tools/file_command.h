@@ -39,16 +39,6 @@ int file_command_run(const file_command *command, void *request, char **argument
 const char *file_in(const file_call *call, int input);
 const char *file_out(const file_call *call, int which);
 
-/* Options as numbers; what is not given leaves the number alone. 0 after a complaint. */
-int file_double(const file_call *call, int option, double *number);
-int file_float(const file_call *call, int option, float *number);
-int file_finite(const file_call *call, int option, float *number);
-int file_count(const file_call *call, int option, size_t least, size_t *number);
-int file_integer(const file_call *call, int option, long long least, long long most, long long *number);
-
-/* The index of an option's value in words, 0 where it is not given; -1 after a complaint. */
-int file_word(const file_call *call, int option, const char *const *words);
-
 /* CLI_REFUSED after a complaint if the option needs, or excludes, another; else CLI_DONE. */
 int file_needs(const file_call *call, int option, int other);
 int file_excludes(const file_call *call, int option, int other);
@@ -60,8 +50,6 @@ int file_has_gradient(const file_call *call, int which);
 /* The whole complaint. */
 int file_refused(const char *text);
 int file_missing(const file_call *call, int option, const char *when);
-/* CLI_REFUSED after a complaint unless both are given. */
-int file_required(const file_call *call, int option, int other);
 int file_unusable(const file_call *call, int option, const char *when);
 int file_wrong_shape(const file_call *call, int input, const char *expected);
 

@@ -17,10 +17,7 @@
 #define HAS_POSITIONS 1
 #endif
 
-static const struct {
-    const char *name;
-    int (*run)(char **arguments);
-} commands[] = {
+static const named_command commands[] = {
     {"info", command_info},
     {"check", command_check},
 #ifndef NRG_NO_NORM
@@ -49,9 +46,8 @@ static const struct {
 #if HAS_POSITIONS
     {"position", command_position},
 #endif
+    {NULL, NULL},
 };
-
-enum { COMMANDS = sizeof commands / sizeof commands[0] };
 
 static const char usage[] = "usage: nrg COMMAND [OPTION]...\n"
                             "\n"
@@ -99,20 +95,22 @@ static const char usage[] = "usage: nrg COMMAND [OPTION]...\n"
                             "exit status: 0 done; 1 a check failed, an output cannot be written, or no memory; 2 wrong\n"
                             "arguments or a wrong input, and nothing was written\n";
 
-static int find_command(const char *name)
+const named_command *command_find(const named_command *list, const char *name, const char *what, const char *see)
 {
-    for (int i = 0; i < COMMANDS; i++)
-        if (strcmp(commands[i].name, name) == 0)
-            return i;
     suggestion nearest = {NULL, 0};
-    for (int i = 0; i < COMMANDS; i++)
-        suggest(&nearest, name, strlen(name), commands[i].name);
+    for (; list->name; list++) {
+        if (strcmp(list->name, name) == 0)
+            return list;
+        suggest(&nearest, name, strlen(name), list->name);
+    }
     if (nearest.word)
-        complain("unknown command '%s'; did you mean %s?", name, nearest.word);
+        complain("unknown %s '%s'; did you mean %s?", what, name, nearest.word);
     else
-        complain("unknown command '%s'; nrg --help lists the commands", name);
-    return -1;
+        complain("unknown %s '%s'; %s lists the %ss", what, name, see, what);
+    return NULL;
 }
+
+static const named_command *find(const char *name) { return command_find(commands, name, "command", "nrg --help"); }
 
 static int is_help(const char *argument) { return strcmp(argument, "--help") == 0 || strcmp(argument, "-h") == 0; }
 
@@ -120,16 +118,16 @@ static int is_help(const char *argument) { return strcmp(argument, "--help") == 
 static int list_words(char **words)
 {
     if (!words[0]) {
-        for (int i = 0; i < COMMANDS; i++)
+        for (int i = 0; commands[i].name; i++)
             puts(commands[i].name);
         puts("help\n--help\n--version");
         return CLI_DONE;
     }
     if (strcmp(words[0], "help") == 0 && !words[1])
-        for (int i = 0; i < COMMANDS; i++)
+        for (int i = 0; commands[i].name; i++)
             puts(commands[i].name);
     cli_only_list(1);
-    for (int i = 0; i < COMMANDS; i++)
+    for (int i = 0; commands[i].name; i++)
         if (strcmp(commands[i].name, words[0]) == 0)
             (void)commands[i].run(words + 1); /* refuses to do anything, having printed the list */
     cli_only_list(0);
@@ -144,15 +142,15 @@ static int help(char **arguments)
     }
     if (strcmp(arguments[0], "--words") == 0)
         return list_words(arguments + 1);
-    int found = find_command(arguments[0]);
-    if (found < 0)
+    const named_command *found = find(arguments[0]);
+    if (!found)
         return CLI_REFUSED;
     if (arguments[1]) {
         complain("help: expected one command, got '%s' and '%s'", arguments[0], arguments[1]);
         return CLI_REFUSED;
     }
     char option[] = "--help", *only_help[] = {option, NULL};
-    return commands[found].run(only_help);
+    return found->run(only_help);
 }
 
 int nrg_command(char **arguments)
@@ -174,9 +172,9 @@ int nrg_command(char **arguments)
             printf("nrg %s\n", nrg_version());
         return CLI_DONE;
     }
-    int found = find_command(arguments[0]);
-    if (found < 0)
+    const named_command *found = find(arguments[0]);
+    if (!found)
         return CLI_REFUSED;
-    cli_set_command(commands[found].name);
-    return commands[found].run(arguments + 1);
+    cli_set_command(found->name);
+    return found->run(arguments + 1);
 }

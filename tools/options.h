@@ -41,14 +41,15 @@
 #define SWITCH(name, option, field, help)                                                                                        \
     OPTION_ROW(OPT, name, option, 0, 0, &&(q->field = call->value[OPT_##name] != NULL, 1), help)
 #define FIELD(name, option, read, help) OPTION_ROW(OPT, name, option, 0, CLI_VALUE, &&(!call->value[OPT_##name] || read), help)
-#define DOUBLE(name, option, field, help) FIELD(name, option, file_double(call, OPT_##name, &q->field), help)
-#define FLOAT(name, option, field, help) FIELD(name, option, file_float(call, OPT_##name, &q->field), help)
-#define FINITE(name, option, field, help) FIELD(name, option, file_finite(call, OPT_##name, &q->field), help)
-#define COUNT(name, option, field, least, help) FIELD(name, option, file_count(call, OPT_##name, least, &q->field), help)
+#define DOUBLE(name, option, field, help) FIELD(name, option, cli_double(option, call->value[OPT_##name], &q->field), help)
+#define FLOAT(name, option, field, help) FIELD(name, option, cli_float(option, call->value[OPT_##name], &q->field), help)
+#define FINITE(name, option, field, help) FIELD(name, option, cli_finite(option, call->value[OPT_##name], &q->field), help)
+#define COUNT(name, option, field, least, help)                                                                                  \
+    FIELD(name, option, cli_count(option, call->value[OPT_##name], least, &q->field), help)
 #define INTEGER(name, option, field, least, most, help)                                                                          \
-    FIELD(name, option, file_integer(call, OPT_##name, least, most, &q->field), help)
+    FIELD(name, option, cli_integer(option, call->value[OPT_##name], least, most, &q->field), help)
 #define WORD(name, option, field, words, help)                                                                                   \
-    FIELD(name, option, ((word = file_word(call, OPT_##name, words)) >= 0 && (q->field = word, 1)), help)
+    FIELD(name, option, ((word = cli_word(option, call->value[OPT_##name], words)) >= 0 && (q->field = word, 1)), help)
 #define RULE(wrong, answer) OPTION_ROW(NONE, , , , , &&(!(wrong) || answer == CLI_DONE), )
 #define NEEDS(option, other) RULE(call->value[option], file_needs(call, option, other))
 #define EXCLUDES(option, other) RULE(call->value[option], file_excludes(call, option, other))

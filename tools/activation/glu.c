@@ -52,7 +52,8 @@ static int ask(file_call *call)
     request *q = call->request;
     nrg_quant_format format = NRG_QUANT_NONE;
     nrg_quant_rounding rounding = NRG_QUANT_ROUND_TO_EVEN;
-    const int g = call->value[OPT_ACTIVATION] ? file_word(call, OPT_ACTIVATION, library_activations) : NRG_ACT_SILU;
+    const int g =
+        call->value[OPT_ACTIVATION] ? cli_word("activation", call->value[OPT_ACTIVATION], library_activations) : NRG_ACT_SILU;
     if (g < 0)
         return CLI_REFUSED;
     q->args = nrg_glu_args_init((nrg_activation)g, NRG_F32, 0, 1, NULL, NULL, NULL);

@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "../commands.h"
-#include "../suggest.h"
 
 static const char position_help[] =
     "usage: nrg position KIND [OPTION]...\n"
@@ -46,10 +45,7 @@ static const char position_help[] =
     "\n"
     "exit status: 0 done; 1 an output cannot be written, or no memory; 2 wrong arguments or a wrong input\n";
 
-static const struct {
-    const char *name;
-    int (*run)(char **arguments);
-} kinds[] = {
+static const named_command kinds[] = {
 #ifndef NRG_NO_ROPE
     {"sinusoidal", position_sinusoidal},
 #endif
@@ -97,15 +93,6 @@ int command_position(char **arguments)
         fputs(position_help, stdout);
         return CLI_DONE;
     }
-    for (size_t i = 0; kinds[i].name; i++)
-        if (strcmp(kinds[i].name, name) == 0)
-            return kinds[i].run(arguments + 1);
-    suggestion nearest = {NULL, 0};
-    for (size_t i = 0; kinds[i].name; i++)
-        suggest(&nearest, name, strlen(name), kinds[i].name);
-    if (nearest.word)
-        complain("unknown kind '%s'; did you mean %s?", name, nearest.word);
-    else
-        complain("unknown kind '%s'; nrg position --help lists the kinds", name);
-    return CLI_REFUSED;
+    const named_command *found = command_find(kinds, name, "kind", "nrg position --help");
+    return found ? found->run(arguments + 1) : CLI_REFUSED;
 }

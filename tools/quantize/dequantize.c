@@ -19,11 +19,11 @@ static int ask(file_call *call)
     static const char *const dtypes[] = {"f4", "f2", NULL};
     nrg_dequantize_args *args = call->request;
     *args = nrg_dequantize_args_init(NRG_QUANT_NONE, NRG_F32, 0, 0, NULL, NULL, NULL);
-    const int dtype = file_word(call, OPT_DTYPE, dtypes);
+    const int dtype = call->value[OPT_DTYPE] ? cli_word("dtype", call->value[OPT_DTYPE], dtypes) : 0;
     if (dtype < 0 || !formats_read(call, OPT_FORMAT, IN_SCALES, &args->format))
         return CLI_REFUSED;
     args->dtype = dtype ? NRG_F16 : NRG_F32;
-    return file_required(call, IN_PACKED, INPUTS + OUT_O);
+    return read_fields(call, args) ? CLI_DONE : CLI_REFUSED;
 }
 
 static int compute(file_call *call)

@@ -15,7 +15,7 @@ int formats_read(const file_call *call, int option, int scales, nrg_quant_format
     const char *formats[NRG_QUANT_INT8_128 + 1] = {NULL};
     for (int i = 0; i < NRG_QUANT_INT8_128; i++)
         formats[i] = nrg_quant_format_name((nrg_quant_format)(NRG_QUANT_Q8_0 + i));
-    const int word = file_word(call, option, formats);
+    const int word = cli_word("format", call->value[option], formats);
     if (word < 0)
         return 0;
     *format = (nrg_quant_format)(NRG_QUANT_Q8_0 + word);

@@ -21,7 +21,7 @@ static int ask(file_call *call)
     if (!formats_read(call, OPT_FORMAT, INPUTS + OUT_SCALES, &args->format))
         return CLI_REFUSED;
     args->rounding = call->value[OPT_AWAY] ? NRG_QUANT_ROUND_AWAY : NRG_QUANT_ROUND_TO_EVEN;
-    return file_required(call, IN_X, INPUTS + OUT_PACKED);
+    return read_fields(call, args) ? CLI_DONE : CLI_REFUSED;
 }
 
 static int compute(file_call *call)

@@ -20,7 +20,9 @@ static int ask(file_call *call)
     nrg_softmax_args *a = call->request;
     long long first = 0;
     *a = nrg_softmax_args_init(NRG_F32, 0, 0, 0, 0, NULL, NULL);
-    if (!read_fields(call, a) || !file_integer(call, OPT_FIRST_POSITION, -((long long)1 << 60), (long long)1 << 60, &first))
+    const char *text = call->value[OPT_FIRST_POSITION];
+    if (!read_fields(call, a) ||
+        (text && !cli_integer("first-position", text, -((long long)1 << 60), (long long)1 << 60, &first)))
         return CLI_REFUSED;
     a->first_position = first;
     const nrg_status status = nrg_softmax_forward(a, 0, 1);
