@@ -133,6 +133,8 @@ static __attribute__((noinline)) void sink_columns(const sums_sink *sink, const 
 
 /* ---- the kinds of sets ---- */
 
+/* A copy for each dtype: with one for both of 16 bits, which looks at the dtype as it runs, all sums are 6.5 KB shorter (AVX2),
+ * but batch norm of f16 has a speedup of 0.80 to 0.92. */
 NRG_BY_DTYPE(sum_columns, (c, t, q), const channel_columns *c, double *t, double *q)
 
 /* At most CHANNEL_BATCH sets of n elements, one after the other. All lanes are in registers, and the last ones found without an

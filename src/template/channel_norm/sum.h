@@ -162,12 +162,12 @@ typedef struct channel_columns {
     const float *d, *centre;
     size_t stride, d_stride, rows, width; /* strides in bytes */
     int centred;                          /* forward */
+    size_t ahead;                         /* of a strip: bytes from a row to one that is prefetched; 0: none */
     int prefetch; /* forward: what lies right of these columns, the next block, or of rows without a gap the next rows */
 } channel_columns;
 
-/* Strips of G vectors, or of the first n columns of one. ahead: bytes from a row to one that is prefetched; 0: none. */
-NRG_INLINE void sum_strip(const channel_columns *c, size_t ahead, double *t, double *q, int G, size_t n, sum_kind kind,
-                          nrg_dtype D)
+/* Strips of G vectors, or of the first n columns of one. */
+NRG_INLINE void sum_strip(const channel_columns *c, double *t, double *q, int G, size_t n, sum_kind kind, nrg_dtype D)
 {
     vd kept_t[2 * NORM_STEP], kept_q[2 * NORM_STEP], centre[2 * NORM_STEP];
     NRG_UNROLL
@@ -180,8 +180,8 @@ NRG_INLINE void sum_strip(const channel_columns *c, size_t ahead, double *t, dou
     for (size_t row = 0; row < c->rows; row++) {
         const float *d = (const float *)(const void *)((const char *)c->d + row * c->d_stride);
         const sum_source from = {c->x + row * c->stride, kind == SUM_GRADIENT ? d : NULL, kind == SUM_SQUARES ? NULL : centre};
-        if (ahead) {
-            prefetch_step_ahead(from.x, G, bytes_of(1, D, 0), ahead);
+        if (c->ahead) {
+            prefetch_step_ahead(from.x, G, bytes_of(1, D, 0), c->ahead);
             if (kind == SUM_GRADIENT)
                 prefetch_step_ahead((const char *)d, G, sizeof *d, CHANNEL_GRADIENT_ROWS * c->d_stride);
         }
@@ -201,12 +201,13 @@ NRG_INLINE void sum_rows_of(const channel_columns *c, double *t, double *q, sum_
     const size_t size = bytes_of(1, D, 0), most = CHANNEL_ROW_BYTES / (c->width * (gradient ? 2 * sizeof(float) : size)) + 1;
     channel_columns strip = *c;
     for (size_t row = 0; row < c->rows; row += most) {
-        size_t ahead = 0, k = 0, n;
+        size_t k = 0, n;
         strip.rows = lesser(c->rows - row, most);
+        strip.ahead = 0;
         if (c->prefetch && gradient)
-            ahead = CHANNEL_GRADIENT_ROWS * c->stride;
+            strip.ahead = CHANNEL_GRADIENT_ROWS * c->stride;
         else if (c->prefetch) /* the rows of the next round; after the last, the first of the columns right of these */
-            ahead = row + most < c->rows ? most * c->stride : c->width * size - row * c->stride;
+            strip.ahead = row + most < c->rows ? most * c->stride : c->width * size - row * c->stride;
         for (; k < c->width; k += n) {
             const int full = G > 1 && k + (size_t)G * VN <= c->width;
             strip.x = c->x + row * c->stride + k * size;
@@ -216,9 +217,9 @@ NRG_INLINE void sum_rows_of(const channel_columns *c, double *t, double *q, sum_
                 strip.centre = c->centre + k;
             n = full ? (size_t)G * VN : lanes_at(k, c->width);
             if (full)
-                sum_strip(&strip, ahead, t + k, q + k, G, (size_t)G * VN, kind, D);
+                sum_strip(&strip, t + k, q + k, G, (size_t)G * VN, kind, D);
             else
-                sum_strip(&strip, ahead, t + k, q + k, 1, n, kind, D);
+                sum_strip(&strip, t + k, q + k, 1, n, kind, D);
         }
     }
 }
