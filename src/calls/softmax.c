@@ -61,7 +61,7 @@ static inline void fill_job(nrg_softmax_job *job, const nrg_softmax_args *a, con
     job->stream = nrg_wants_stream(a->store, l->bytes);
 }
 
-/* In frames of their own: what checking takes shall not lie below the kernel. */
+/* In a frame of its own: what a precheck keeps shall not lie below the kernel. */
 static __attribute__((noinline)) nrg_status make_job(nrg_softmax_job *job, const nrg_softmax_args *a, int ith, int nth)
 {
     nrg_laid l;
@@ -69,22 +69,6 @@ static __attribute__((noinline)) nrg_status make_job(nrg_softmax_job *job, const
     if (status == NRG_OK)
         fill_job(job, a, &l, ith, nth);
     return status;
-}
-
-static __attribute__((noinline)) nrg_status make_part(nrg_softmax_job *job, const nrg_softmax_args *a, const nrg_softmax_state *s,
-                                                      int ith, int nth)
-{
-    nrg_laid l;
-    const nrg_status status = NRG_LAY(&l, softmax_part, a, s);
-    if (status != NRG_OK)
-        return status;
-    fill_job(job, a, &l, ith, nth);
-    job->m_in = s->m_in;
-    job->s_in = s->sum_in;
-    job->m = s->m;
-    job->s = s->sum;
-    job->factor = s->factor;
-    return NRG_OK;
 }
 
 nrg_status nrg_softmax_forward(const nrg_softmax_args *args, int ith, int nth)
@@ -100,11 +84,20 @@ nrg_status nrg_softmax_forward_check(const nrg_softmax_args *args) { return NRG_
 
 nrg_status nrg_softmax_part(const nrg_softmax_args *args, const nrg_softmax_state *state, int ith, int nth)
 {
+    nrg_laid l;
+    const nrg_status status = NRG_LAY(&l, softmax_part, args, state);
+    if (status != NRG_OK)
+        return status;
     nrg_softmax_job job;
-    const nrg_status status = make_part(&job, args, state, ith, nth);
-    if (status == NRG_OK && job.begin < job.end)
+    fill_job(&job, args, &l, ith, nth);
+    job.m_in = state->m_in;
+    job.s_in = state->sum_in;
+    job.m = state->m;
+    job.s = state->sum;
+    job.factor = state->factor;
+    if (job.begin < job.end)
         NRG_ACTIVE_KERNEL(softmax, args->dtype)(&job);
-    return status;
+    return NRG_OK;
 }
 
 nrg_status nrg_softmax_part_check(const nrg_softmax_args *args, const nrg_softmax_state *state)
