@@ -16,7 +16,7 @@ static inline void fill_job(nrg_activation_job *job, const nrg_activation_flat *
     job->begin = nrg_share(args->count, ith, nth);
     job->end = nrg_share(args->count, ith + 1, nth);
     job->stream = nrg_wants_stream(NRG_STORE_AUTO, bytes);
-    job->activation = nrg_activation_with(args->activation, args->alpha);
+    job->activation = args->activation;
     job->alpha = args->alpha;
 }
 
@@ -106,7 +106,7 @@ static __attribute__((noinline)) nrg_status make_rows(nrg_activation_job *job, n
     if (status != NRG_OK)
         return status;
     const int is_backward = call == &nrg_call_activation_rows_backward;
-    const nrg_activation_flat flat = {.activation = a->activation,
+    const nrg_activation_flat flat = {.activation = nrg_activation_with(a->activation, a->alpha),
                                       .alpha = a->alpha,
                                       .count = a->dim * a->rows * a->rows2 * a->rows3,
                                       .x = a->x,
