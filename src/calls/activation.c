@@ -20,14 +20,32 @@ static inline void fill_job(nrg_activation_job *job, const nrg_activation_flat *
     job->alpha = args->alpha;
 }
 
+/* For prechecks and jobs in registers: of memory, what is stored one by one and loaded two at a time waits for the cache. */
+static inline nrg_activation_flat flat_of(nrg_activation g, nrg_dtype dtype, size_t count, const void *x, const void *d_o,
+                                          void *out)
+{
+    return (nrg_activation_flat){
+        .dtype = dtype, .activation = g, .alpha = nrg_default_alpha(g), .count = count, .x = x, .d_o = d_o, .out = out};
+}
+
 #define NRG_OF NRG_ACTIVATION
 #define NRG_NAME activation_forward
 #include "../operands/precheck.h"
 
-/* In frames of their own, which do not lie below the kernel: a precheck keeps what it has placed. */
-static __attribute__((noinline)) nrg_status lay_forward(nrg_laid *l, const nrg_activation_flat *args, int ith, int nth)
+/* In frames of their own, which do not lie below the kernel: a precheck keeps what it has placed. The checker gets a copy. */
+static __attribute__((noinline)) nrg_status make_forward(nrg_activation_job *job, nrg_activation g, nrg_dtype dtype, size_t count,
+                                                         const void *x, void *o, int ith, int nth)
 {
-    return activation_forward_precheck(args, ith, nth, l) ? NRG_OK : NRG_LAY(l, activation_forward, args);
+    const nrg_activation_flat args = flat_of(g, dtype, count, x, NULL, o);
+    nrg_laid l;
+    if (!activation_forward_precheck(&args, ith, nth, &l)) {
+        const nrg_activation_flat checked = args;
+        const nrg_status status = NRG_LAY(&l, activation_forward, &checked);
+        if (status != NRG_OK)
+            return status;
+    }
+    fill_job(job, &args, l.bytes, ith, nth);
+    return NRG_OK;
 }
 
 #ifndef NRG_NO_BACKWARD
@@ -35,31 +53,35 @@ static __attribute__((noinline)) nrg_status lay_forward(nrg_laid *l, const nrg_a
 #define NRG_NAME activation_backward
 #include "../operands/precheck.h"
 
-static __attribute__((noinline)) nrg_status lay_backward(nrg_laid *l, const nrg_activation_flat *args, int ith, int nth)
+static __attribute__((noinline)) nrg_status make_backward(nrg_activation_job *job, nrg_activation g, nrg_dtype dtype,
+                                                          size_t count, const void *x, const void *d_o, void *dx, int ith,
+                                                          int nth)
 {
-    return activation_backward_precheck(args, ith, nth, l) ? NRG_OK : NRG_LAY(l, activation_backward, args);
+    const nrg_activation_flat args = flat_of(g, dtype, count, x, d_o, dx);
+    nrg_laid l;
+    if (!activation_backward_precheck(&args, ith, nth, &l)) {
+        const nrg_activation_flat checked = args;
+        const nrg_status status = NRG_LAY(&l, activation_backward, &checked);
+        if (status != NRG_OK)
+            return status;
+    }
+    fill_job(job, &args, l.bytes, ith, nth);
+    return NRG_OK;
 }
 #endif
 
 nrg_status nrg_activation_forward(nrg_activation g, nrg_dtype dtype, size_t count, const void *x, void *o, int ith, int nth)
 {
     nrg_activation_job job;
-    const nrg_activation_flat args = {
-        .dtype = dtype, .activation = g, .alpha = nrg_default_alpha(g), .count = count, .x = x, .out = o};
-    nrg_laid l;
-    const nrg_status status = lay_forward(&l, &args, ith, nth);
-    if (status != NRG_OK)
-        return status;
-    fill_job(&job, &args, l.bytes, ith, nth);
-    if (job.begin < job.end)
+    const nrg_status status = make_forward(&job, g, dtype, count, x, o, ith, nth);
+    if (status == NRG_OK && job.begin < job.end)
         NRG_ACTIVE_KERNEL(activation, dtype)(&job);
-    return NRG_OK;
+    return status;
 }
 
 nrg_status nrg_activation_forward_check(nrg_activation g, nrg_dtype dtype, size_t count, const void *x, void *o)
 {
-    const nrg_activation_flat args = {
-        .dtype = dtype, .activation = g, .alpha = nrg_default_alpha(g), .count = count, .x = x, .out = o};
+    const nrg_activation_flat args = flat_of(g, dtype, count, x, NULL, o);
     return NRG_ASK(activation_forward, &args);
 }
 
@@ -68,23 +90,16 @@ nrg_status nrg_activation_backward(nrg_activation g, nrg_dtype dtype, size_t cou
                                    int ith, int nth)
 {
     nrg_activation_job job;
-    const nrg_activation_flat args = {
-        .dtype = dtype, .activation = g, .alpha = nrg_default_alpha(g), .count = count, .x = x, .d_o = d_o, .out = dx};
-    nrg_laid l;
-    const nrg_status status = lay_backward(&l, &args, ith, nth);
-    if (status != NRG_OK)
-        return status;
-    fill_job(&job, &args, l.bytes, ith, nth);
-    if (job.begin < job.end)
+    const nrg_status status = make_backward(&job, g, dtype, count, x, d_o, dx, ith, nth);
+    if (status == NRG_OK && job.begin < job.end)
         NRG_ACTIVE_KERNEL(activation_backward, dtype)(&job);
-    return NRG_OK;
+    return status;
 }
 
 nrg_status nrg_activation_backward_check(nrg_activation g, nrg_dtype dtype, size_t count, const void *x, const void *d_o,
                                          void *dx)
 {
-    const nrg_activation_flat args = {
-        .dtype = dtype, .activation = g, .alpha = nrg_default_alpha(g), .count = count, .x = x, .d_o = d_o, .out = dx};
+    const nrg_activation_flat args = flat_of(g, dtype, count, x, d_o, dx);
     return NRG_ASK(activation_backward, &args);
 }
 #endif
