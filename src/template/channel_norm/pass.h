@@ -45,7 +45,8 @@ static __attribute__((noinline)) void add_run(const channel_pass *w, channel_tot
     add_segment_around(total, record, count, a, around.u, around.v);
 }
 
-static __attribute__((noinline)) nrg_channel_statistics set_statistics(const channel_pass *w, const nrg_set_sums *sums)
+/* Inline: of a call's result, a copy waits for what has just been stored word by word, 10 ns a channel. */
+static inline nrg_channel_statistics set_statistics(const channel_pass *w, const nrg_set_sums *sums)
 {
     return nrg_statistics_of(sums, w->job->centred, w->job->eps);
 }
