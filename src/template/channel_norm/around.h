@@ -42,7 +42,7 @@ static __attribute__((noinline)) void add_part_around(channel_around *sums, cons
     for (size_t i = 0; i < n; i += VN) {
         const size_t count = lanes_at(i, n), lane = i % EXACT_LANES / (VN / 2);
         float e[VN];
-        const sum_source from = {(const char *)e, NULL, centre};
+        const sum_source from = {SUM_AROUND, (const char *)e, NULL, centre};
         v_st_f32(e, load_part(x, i, count, D));
         for (size_t l = count; l < VN; l++) /* which adds nothing */
             e[l] = (float)a;

@@ -143,7 +143,7 @@ NRG_INLINE void sum_batch_of(const char *x, size_t n, size_t count, double *t, d
 {
     channel_folds folds;
     for (size_t set = 0; set < count; set++, x += bytes_of(n, D, 0)) {
-        const sum_source from = {x, NULL, NULL};
+        const sum_source from = {SUM_SQUARES, x, NULL, NULL};
         channel_lanes lanes;
         size_t i = 0;
         clear_lanes(&lanes);

@@ -19,8 +19,9 @@ enum {
 
 typedef enum sum_kind { SUM_SQUARES, SUM_AROUND, SUM_GRADIENT } sum_kind;
 
-/* What is summed. Constants: d is NULL but for SUM_GRADIENT; centre, of each half of a vector, is NULL for SUM_SQUARES. */
+/* What is summed. kind: a constant; a test of d would be made as it runs. centre: of each half of a vector. */
 typedef struct sum_source {
+    sum_kind kind;
     const char *x;
     const float *d;
     const vd *centre;
@@ -32,7 +33,7 @@ NRG_INLINE void sum_step(vd *t, vd *q, const sum_source *from, size_t i, int G, 
     vf x[NORM_STEP], d[NORM_STEP];
     if (G == 1 || D != NRG_F32)
         load_step(x, G, from->x, i, n, D);
-    if (G == 1 && from->d)
+    if (G == 1 && from->kind == SUM_GRADIENT)
         load_step(d, 1, (const char *)from->d, i, n, NRG_F32);
     NRG_UNROLL
     for (int h = 0; h < 2 * G; h++) {
@@ -40,12 +41,12 @@ NRG_INLINE void sum_step(vd *t, vd *q, const sum_source *from, size_t i, int G, 
         const vd e = G > 1 && D == NRG_F32 ? vd_ld_f32((const float *)from->x + at)
                      : h % 2               ? vd_high(x[h / 2])
                                            : vd_low(x[h / 2]);
-        if (from->d) {
+        if (from->kind == SUM_GRADIENT) {
             const vd g = G > 1 ? vd_ld_f32(from->d + at) : h ? vd_high(d[0]) : vd_low(d[0]);
             t[h] = vd_add(t[h], g);
             q[h] = vd_fma(g, vd_sub(e, from->centre[h]), q[h]);
         } else {
-            const vd c = from->centre ? vd_sub(e, from->centre[h]) : e;
+            const vd c = from->kind == SUM_AROUND ? vd_sub(e, from->centre[h]) : e;
             t[h] = vd_add(t[h], c);
             q[h] = vd_fma(c, c, q[h]);
         }
@@ -100,7 +101,8 @@ NRG_INLINE void sum_elements_of(channel_lanes *lanes, const sum_source *from, si
     enum { G = (int)V_SUM2 < (int)EXACT_VECTORS ? (int)V_SUM2 : (int)EXACT_VECTORS };
     for (size_t begin = 0, count; begin < n; begin += count) {
         count = lesser(n - begin, EXACT_CHUNK);
-        const sum_source at = {from->x + bytes_of(begin, D, 0), from->d ? from->d + begin : NULL, from->centre};
+        const float *d = from->kind == SUM_GRADIENT ? from->d + begin : NULL;
+        const sum_source at = {from->kind, from->x + bytes_of(begin, D, 0), d, from->centre};
         const size_t whole = count / EXACT_LANES * EXACT_LANES;
         for (size_t first = 0; whole && first < EXACT_VECTORS; first += G)
             sum_rounds(lanes, &at, first, G, whole, prefetch, D);
@@ -111,7 +113,7 @@ NRG_INLINE void sum_elements_of(channel_lanes *lanes, const sum_source *from, si
 
 NRG_INLINE void add_elements_of(channel_lanes *lanes, const char *x, size_t n, int prefetch, nrg_dtype D)
 {
-    const sum_source from = {x, NULL, NULL};
+    const sum_source from = {SUM_SQUARES, x, NULL, NULL};
     sum_elements_of(lanes, &from, n, prefetch, D);
 }
 
@@ -119,7 +121,7 @@ NRG_INLINE void add_gradients_of(channel_lanes *lanes, const float *d, const cha
 {
     vd centre[2 * NORM_STEP];
     fill_centre(centre, (double)mean);
-    const sum_source from = {x, d, centre};
+    const sum_source from = {SUM_GRADIENT, x, d, centre};
     sum_elements_of(lanes, &from, n, 0, D);
 }
 
@@ -178,8 +180,8 @@ NRG_INLINE void sum_strip(const channel_columns *c, double *t, double *q, int G,
             centre[j] = vd_ld_f32(c->centre + j * (VN / 2));
     }
     for (size_t row = 0; row < c->rows; row++) {
-        const float *d = (const float *)(const void *)((const char *)c->d + row * c->d_stride);
-        const sum_source from = {c->x + row * c->stride, kind == SUM_GRADIENT ? d : NULL, kind == SUM_SQUARES ? NULL : centre};
+        const float *d = kind == SUM_GRADIENT ? (const float *)(const void *)((const char *)c->d + row * c->d_stride) : NULL;
+        const sum_source from = {kind, c->x + row * c->stride, d, centre};
         if (c->ahead) {
             prefetch_step_ahead(from.x, G, bytes_of(1, D, 0), c->ahead);
             if (kind == SUM_GRADIENT)
