@@ -52,10 +52,10 @@ static __attribute__((noinline)) void sum_small_planes(backward_small *m, const 
         channel_folds folds;
         count = lesser(m->channels - first, CHANNEL_BATCH);
         for (size_t p = 0; p < count; p++, d += s, x += s) {
-            channel_lanes lanes;
-            clear_lanes(&lanes);
-            add_gradients_of(&lanes, d, (const char *)x, m->factors[F_CENTRE + first + p], s, NRG_F32);
-            fold_set(&folds, p, &lanes);
+            vd centre[2 * NORM_STEP];
+            const sum_source from = {SUM_GRADIENT, (const char *)x, d, centre};
+            fill_centre(centre, (double)m->factors[F_CENTRE + first + p]);
+            fold_set(&folds, p, &from, s, NRG_F32);
         }
         sum_folds(&folds, count, m->a + first, m->b + first);
     }

@@ -137,23 +137,13 @@ static __attribute__((noinline)) void sink_columns(const sums_sink *sink, const 
  * but batch norm of f16 has a speedup of 0.80 to 0.92. */
 NRG_BY_DTYPE(sum_columns, (c, t, q), const channel_columns *c, double *t, double *q)
 
-/* At most CHANNEL_BATCH sets of n elements, one after the other. All lanes are in registers, and the last ones found without an
- * index: with add_elements, instances of 49 elements had a speedup of 0.7 to 0.8. */
+/* At most CHANNEL_BATCH sets of n elements, one after the other. */
 NRG_INLINE void sum_batch_of(const char *x, size_t n, size_t count, double *t, double *q, nrg_dtype D)
 {
     channel_folds folds;
     for (size_t set = 0; set < count; set++, x += bytes_of(n, D, 0)) {
         const sum_source from = {SUM_SQUARES, x, NULL, NULL};
-        channel_lanes lanes;
-        size_t i = 0;
-        clear_lanes(&lanes);
-        for (; i + EXACT_LANES <= n; i += EXACT_LANES)
-            sum_step(lanes.t, lanes.q, &from, i, EXACT_VECTORS, EXACT_LANES, D);
-        NRG_UNROLL
-        for (int j = 0; j < EXACT_VECTORS; j++)
-            if (i + (size_t)j * VN < n)
-                sum_step(lanes.t + 2 * j, lanes.q + 2 * j, &from, i + (size_t)j * VN, 1, lanes_at(i + (size_t)j * VN, n), D);
-        fold_set(&folds, set, &lanes);
+        fold_set(&folds, set, &from, n, D);
     }
     sum_folds(&folds, count, t, q);
 }

@@ -139,10 +139,21 @@ typedef struct channel_folds {
     vd8 t[CHANNEL_BATCH], q[CHANNEL_BATCH];
 } channel_folds;
 
-NRG_INLINE void fold_set(channel_folds *folds, size_t set, const channel_lanes *lanes)
+/* Sums a set of n elements. All lanes are in registers, and the last ones found without an index: with add_elements, instances of
+ * 49 elements had a speedup of 0.7 to 0.8. */
+NRG_INLINE void fold_set(channel_folds *folds, size_t set, const sum_source *from, size_t n, nrg_dtype D)
 {
-    folds->t[set] = fold_exact(lanes->t);
-    folds->q[set] = fold_exact(lanes->q);
+    channel_lanes lanes;
+    size_t i = 0;
+    clear_lanes(&lanes);
+    for (; i + EXACT_LANES <= n; i += EXACT_LANES)
+        sum_step(lanes.t, lanes.q, from, i, EXACT_VECTORS, EXACT_LANES, D);
+    NRG_UNROLL
+    for (int j = 0; j < EXACT_VECTORS; j++, i += VN)
+        if (i < n)
+            sum_step(lanes.t + 2 * j, lanes.q + 2 * j, from, i, 1, lanes_at(i, n), D);
+    folds->t[set] = fold_exact(lanes.t);
+    folds->q[set] = fold_exact(lanes.q);
 }
 
 /* t and q have room for CHANNEL_BATCH. */
