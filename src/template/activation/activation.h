@@ -322,7 +322,7 @@ void NRG_PATH_NAME(activate_blocks)(nrg_activation_loop *loop, const nrg_activat
 }
 
 /* By a loop that reads bf16; the rest by floats. Out of cache a block at a time, of which the next is asked for: where loops ask
- * for steps, they take up to 1.3 times as long (2 million elements of leaky ReLU, AVX2, EPYC Zen 5). */
+ * for steps, they take up to 1.3 times as long (2 million elements of leaky ReLU, AVX2, EPYC Zen 4). */
 static __attribute__((noinline)) void act_direct(nrg_activation_loop *bf16, nrg_activation_loop *loop,
                                                  const nrg_activation_run *run, size_t n)
 {
