@@ -220,7 +220,7 @@ static int rows_meet(const extent *a, const extent *b)
 }
 
 /* Whether an output is in the place of another operand: row by row, element by element. */
-static int lies_over(const nrg_checked *c, const nrg_call *call, const extent *out, const extent *other)
+static int lies_over(const nrg_checked *c, const nrg_laid *laid, const nrg_call *call, const extent *out, const extent *other)
 {
     const nrg_operand *o = &call->operands[out->index], *x = &call->operands[other->index];
     if (!(o->over & NRG_BIT(other->index)) || out->first != other->first || out->element != other->element)
@@ -228,7 +228,7 @@ static int lies_over(const nrg_checked *c, const nrg_call *call, const extent *o
     if (c->sizes.apart & NRG_BIT(out->index) && x->role != NRG_IN)
         return 0;
     for (unsigned k = 0; k < o->levels; k++)
-        if (c->sizes.n[o->level[k].count] != 1 && c->laid.stride[out->index][k] != c->laid.stride[other->index][k])
+        if (c->sizes.n[o->level[k].count] != 1 && laid->stride[out->index][k] != laid->stride[other->index][k])
             return 0;
     return o->level[0].count == x->level[0].count;
 }
@@ -236,21 +236,21 @@ static int lies_over(const nrg_checked *c, const nrg_call *call, const extent *o
 static inline unsigned lowest_bit(uint32_t bits) { return (unsigned)__builtin_ctz(bits); }
 
 /* Outputs against all inputs, and against the outputs before them. outputs: bits of extents. */
-static inline nrg_status check_overlaps(const nrg_checked *c, const nrg_call *call, const extent *e, unsigned count,
-                                        uint32_t outputs)
+static inline nrg_status check_overlaps(const nrg_checked *c, const nrg_laid *laid, const nrg_call *call, const extent *e,
+                                        unsigned count, uint32_t outputs)
 {
     for (uint32_t left = outputs; left; left &= left - 1) {
         const unsigned i = lowest_bit(left);
         for (unsigned j = 0; j < count; j++)
             if (e[i].end > e[j].first && e[j].end > e[i].first && (j < i || !(outputs >> j & 1)) &&
-                !lies_over(c, call, &e[i], &e[j]) && rows_meet(&e[i], &e[j]))
+                !lies_over(c, laid, call, &e[i], &e[j]) && rows_meet(&e[i], &e[j]))
                 return NRG_ERR_OVERLAP;
     }
     return NRG_OK;
 }
 
 /* Which operands are there; or what is wrong with that. Clears their strides. */
-static inline nrg_status find_operands(nrg_checked *c, const nrg_call *call, uint32_t *there)
+static inline nrg_status find_operands(const nrg_checked *c, nrg_laid *laid, const nrg_call *call, uint32_t *there)
 {
     const nrg_sizes *const s = &c->sizes;
     const nrg_operand *const o = call->operands;
@@ -258,7 +258,7 @@ static inline nrg_status find_operands(nrg_checked *c, const nrg_call *call, uin
     for (unsigned i = call->operand_count; i-- > 0;) {
         given = 2 * given + (nrg_pointer_at(c->part[o[i].part], o[i].at) != NULL);
         optional = 2 * optional + o[i].may_be_absent;
-        memset(c->laid.stride[i], 0, sizeof c->laid.stride[i]); /* here, since one memset for all of them takes 10 ns to begin */
+        memset(laid->stride[i], 0, sizeof laid->stride[i]); /* here, since one memset for all of them takes 10 ns to begin */
     }
     const uint32_t all = NRG_BIT(call->operand_count) - 1;
     *there = given & ~s->ignored;
@@ -270,7 +270,10 @@ static inline nrg_status find_operands(nrg_checked *c, const nrg_call *call, uin
     return *there & s->refused ? NRG_ERR_COMBINATION : NRG_OK;
 }
 
-nrg_status nrg_check(nrg_checked *c, const nrg_call *call, const void *const *part, int ith, int nth)
+/* nrg_check, with the places of operands apart: nrg_lay has them where its caller wants them, since a copy of
+ * the strides takes 5 to 10 ns. */
+static __attribute__((noinline)) nrg_status check(nrg_checked *c, nrg_laid *laid, const nrg_call *call, const void *const *part,
+                                                  int ith, int nth)
 {
     extent extents[NRG_OPERANDS], *e = extents;
     uint32_t there, outputs = 0;
@@ -282,7 +285,7 @@ nrg_status nrg_check(nrg_checked *c, const nrg_call *call, const void *const *pa
         return status;
     if (ith < 0 || ith >= nth)
         return NRG_ERR_THREAD;
-    if ((status = find_operands(c, call, &there)) != NRG_OK)
+    if ((status = find_operands(c, laid, call, &there)) != NRG_OK)
         return status;
     const nrg_sizes *const s = &c->sizes;
     for (; there; there &= there - 1) {
@@ -290,7 +293,7 @@ nrg_status nrg_check(nrg_checked *c, const nrg_call *call, const void *const *pa
         const nrg_operand *const o = &call->operands[i];
         const void *const from = c->part[o->part];
         const size_t dim = s->n[o->dim];
-        size_t *const stride = c->laid.stride[i], rows = s->n[o->level[0].count];
+        size_t *const stride = laid->stride[i], rows = s->n[o->level[0].count];
         e->index = i;
         e->element = (unsigned)nrg_element_bytes(o->element, s);
         e->first = (uintptr_t)nrg_pointer_at(from, o->at);
@@ -325,22 +328,21 @@ nrg_status nrg_check(nrg_checked *c, const nrg_call *call, const void *const *pa
         outputs |= (uint32_t)nrg_is_output(o, s, i) << count++;
         e++;
     }
-    c->laid.bytes = moved;
-    c->laid.is_matrix = is_matrix;
-    status = check_overlaps(c, call, extents, count, outputs);
+    laid->bytes = moved;
+    laid->is_matrix = is_matrix;
+    status = check_overlaps(c, laid, call, extents, count, outputs);
     return status != NRG_OK ? status : places;
+}
+
+nrg_status nrg_check(nrg_checked *c, const nrg_call *call, const void *const *part, int ith, int nth)
+{
+    return check(c, &c->laid, call, part, ith, nth);
 }
 
 nrg_status nrg_lay(nrg_laid *laid, const nrg_call *call, const void *const *part, int ith, int nth)
 {
     nrg_checked c;
-    const nrg_status status = nrg_check(&c, call, part, ith, nth);
-    if (status != NRG_OK)
-        return status;
-    laid->bytes = c.laid.bytes;
-    laid->is_matrix = c.laid.is_matrix;
-    memcpy(laid->stride, c.laid.stride, call->operand_count * sizeof laid->stride[0]);
-    return NRG_OK;
+    return check(&c, laid, call, part, ith, nth);
 }
 
 nrg_status nrg_ask(const nrg_call *call, const void *const *part)
