@@ -32,51 +32,37 @@ static inline nrg_activation_flat flat_of(nrg_activation g, nrg_dtype dtype, siz
 #define NRG_NAME activation_forward
 #include "../operands/precheck.h"
 
-/* In frames of their own, which do not lie below the kernel: a precheck keeps what it has placed. The checker gets a copy. */
-static __attribute__((noinline)) nrg_status make_forward(nrg_activation_job *job, nrg_activation g, nrg_dtype dtype, size_t count,
-                                                         const void *x, void *o, int ith, int nth)
-{
-    const nrg_activation_flat args = flat_of(g, dtype, count, x, NULL, o);
-    nrg_laid l;
-    if (!activation_forward_precheck(&args, ith, nth, &l)) {
-        const nrg_activation_flat checked = args;
-        const nrg_status status = NRG_LAY(&l, activation_forward, &checked);
-        if (status != NRG_OK)
-            return status;
-    }
-    fill_job(job, &args, l.bytes, ith, nth);
-    return NRG_OK;
-}
-
 #ifndef NRG_NO_BACKWARD
 #define NRG_OF NRG_ACTIVATION_BACKWARD
 #define NRG_NAME activation_backward
 #include "../operands/precheck.h"
-
-static __attribute__((noinline)) nrg_status make_backward(nrg_activation_job *job, nrg_activation g, nrg_dtype dtype,
-                                                          size_t count, const void *x, const void *d_o, void *dx, int ith,
-                                                          int nth)
-{
-    const nrg_activation_flat args = flat_of(g, dtype, count, x, d_o, dx);
-    nrg_laid l;
-    if (!activation_backward_precheck(&args, ith, nth, &l)) {
-        const nrg_activation_flat checked = args;
-        const nrg_status status = NRG_LAY(&l, activation_backward, &checked);
-        if (status != NRG_OK)
-            return status;
-    }
-    fill_job(job, &args, l.bytes, ith, nth);
-    return NRG_OK;
-}
 #endif
+
+/* All other calls. In a frame of its own: what checking takes shall not lie below the kernel. */
+static __attribute__((noinline)) nrg_status check_flat(size_t *bytes, const nrg_call *call, nrg_activation_flat args, int ith,
+                                                       int nth)
+{
+    nrg_laid l;
+    const nrg_status status = nrg_lay(&l, call, (const void *const[]){&args}, ith, nth);
+    *bytes = l.bytes;
+    return status;
+}
 
 nrg_status nrg_activation_forward(nrg_activation g, nrg_dtype dtype, size_t count, const void *x, void *o, int ith, int nth)
 {
     nrg_activation_job job;
-    const nrg_status status = make_forward(&job, g, dtype, count, x, o, ith, nth);
-    if (status == NRG_OK && job.begin < job.end)
+    const nrg_activation_flat args = flat_of(g, dtype, count, x, NULL, o);
+    nrg_laid l;
+    size_t bytes;
+    nrg_status status = NRG_OK;
+    if (activation_forward_precheck(&args, ith, nth, &l))
+        bytes = l.bytes;
+    else if ((status = check_flat(&bytes, &nrg_call_activation_forward, args, ith, nth)) != NRG_OK)
+        return status;
+    fill_job(&job, &args, bytes, ith, nth);
+    if (job.begin < job.end)
         NRG_ACTIVE_KERNEL(activation, dtype)(&job);
-    return status;
+    return NRG_OK;
 }
 
 nrg_status nrg_activation_forward_check(nrg_activation g, nrg_dtype dtype, size_t count, const void *x, void *o)
@@ -90,10 +76,18 @@ nrg_status nrg_activation_backward(nrg_activation g, nrg_dtype dtype, size_t cou
                                    int ith, int nth)
 {
     nrg_activation_job job;
-    const nrg_status status = make_backward(&job, g, dtype, count, x, d_o, dx, ith, nth);
-    if (status == NRG_OK && job.begin < job.end)
+    const nrg_activation_flat args = flat_of(g, dtype, count, x, d_o, dx);
+    nrg_laid l;
+    size_t bytes;
+    nrg_status status = NRG_OK;
+    if (activation_backward_precheck(&args, ith, nth, &l))
+        bytes = l.bytes;
+    else if ((status = check_flat(&bytes, &nrg_call_activation_backward, args, ith, nth)) != NRG_OK)
+        return status;
+    fill_job(&job, &args, bytes, ith, nth);
+    if (job.begin < job.end)
         NRG_ACTIVE_KERNEL(activation_backward, dtype)(&job);
-    return status;
+    return NRG_OK;
 }
 
 nrg_status nrg_activation_backward_check(nrg_activation g, nrg_dtype dtype, size_t count, const void *x, const void *d_o,
