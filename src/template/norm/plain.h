@@ -88,7 +88,6 @@ NRG_INLINE void norm_any_of(const nrg_norm_job *job, nrg_dtype D)
 }
 NRG_BY_DTYPE(norm_any, (job), const nrg_norm_job *job)
 
-
 /* Rows of a part of a pass (nrg/norm_parts.h), one after the other. */
 static __attribute__((noinline)) void part_rows(const nrg_norm_job *job, unsigned options, nrg_dtype D)
 {

@@ -10,9 +10,9 @@
 #include "rope_heads.h"
 
 /* sin(2πt)/t and cos(2πt) by powers of t², the highest first. */
-static const double turn_sine[7] = {0x1.e8f434d018d63p+1,  -0x1.e3074fde8871fp+3, 0x1.50783487ee782p+5, -0x1.32d2cce62bd86p+6,
+static const double turn_sine[7] = {0x1.e8f434d018d63p+1, -0x1.e3074fde8871fp+3, 0x1.50783487ee782p+5, -0x1.32d2cce62bd86p+6,
                                     0x1.466bc6775aae2p+6, -0x1.4abbce625be53p+5, 0x1.921fb54442d18p+2};
-static const double turn_cosine[8] = {-0x1.b6e24f44b128fp+0, 0x1.f9d38a3763cc3p+2,  -0x1.a6d1f2a204a8cp+4, 0x1.e1f506891babbp+5,
+static const double turn_cosine[8] = {-0x1.b6e24f44b128fp+0, 0x1.f9d38a3763cc3p+2, -0x1.a6d1f2a204a8cp+4, 0x1.e1f506891babbp+5,
                                       -0x1.55d3c7e3cbffap+6, 0x1.03c1f081b5ac4p+6, -0x1.3bd3cc9be45dep+4, 1};
 
 NRG_INLINE void turn_half(vd *cosine, vd *sine, vd position, vd high, vd low, vd magnitude)
