@@ -29,8 +29,8 @@ static const nrg_table_order orders[] = {
 #include "../operands/precheck.h"
 
 /* In a frame of its own, which does not lie below the kernel: a precheck keeps what it has placed. */
-static __attribute__((noinline)) nrg_status lay(nrg_laid *l, const nrg_sinusoidal_spec *s, const nrg_sinusoidal_args *a, int ith,
-                                                int nth)
+static __attribute__((noinline)) nrg_status lay_table(nrg_laid *l, const nrg_sinusoidal_spec *s, const nrg_sinusoidal_args *a,
+                                                      int ith, int nth)
 {
     return sinusoidal_table_precheck(s, a, ith, nth, l) ? NRG_OK : NRG_LAY(l, sinusoidal_table, s, a);
 }
@@ -38,7 +38,7 @@ static __attribute__((noinline)) nrg_status lay(nrg_laid *l, const nrg_sinusoida
 nrg_status nrg_sinusoidal_table(const nrg_sinusoidal_spec *s, const nrg_sinusoidal_args *a, int ith, int nth)
 {
     nrg_laid l;
-    const nrg_status status = lay(&l, s, a, ith, nth);
+    const nrg_status status = lay_table(&l, s, a, ith, nth);
     if (status != NRG_OK)
         return status;
     const size_t pairs = nrg_sinusoidal_pairs(s->dim);
