@@ -121,7 +121,8 @@ static const own_work *work_of(const char *function)
 }
 
 typedef struct trial {
-    const sound_call *sound, *before; /* of the other version; or NULL */
+    const sound_call *sound;
+    const wild_call *before; /* of the other version; or NULL */
     const own_work *work;
     _Alignas(16) unsigned char parts[NRG_PARTS][SOUND_PART_BYTES], larger[NRG_PARTS][SOUND_PART_BYTES];
     void *part[NRG_PARTS], *larger_part[NRG_PARTS];
@@ -675,7 +676,8 @@ static void try(trial *t, counts *n)
         complain(t, "it reached no kernel", got, got);
 }
 
-static const sound_call *all_calls[CALLS], *calls_before[CALLS];
+static const sound_call *all_calls[CALLS];
+static const wild_call *calls_before[CALLS];
 static int call_count;
 
 START_TEST(wild_calls)
@@ -807,13 +809,12 @@ static void load(const char *file)
         exit(2);
     }
     for (int i = 0; i < call_count; i++)
-        for (int f = 0; f < earlier->family_count; f++)
-            for (int n = 0; n < earlier->families[f]->count; n++) {
-                const sound_call *const one = &earlier->families[f]->calls[n];
-                if (strcmp(one->function, all_calls[i]->function) == 0 && one->is_part == all_calls[i]->is_part &&
-                    one->variants == all_calls[i]->variants && one->call->operand_count == all_calls[i]->call->operand_count)
-                    calls_before[i] = one;
-            }
+        for (int n = 0; n < earlier->call_count; n++) {
+            const wild_call *const one = &earlier->calls[n];
+            if (strcmp(one->function, all_calls[i]->function) == 0 && one->is_part == all_calls[i]->is_part &&
+                one->variants == all_calls[i]->variants && one->operand_count == all_calls[i]->call->operand_count)
+                calls_before[i] = one;
+        }
 #else
     fprintf(stderr, "%s: no modules here\n", file);
     exit(2);
