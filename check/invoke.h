@@ -1,0 +1,24 @@
+/* check/invoke.h: public functions by one type, from the parts of their descriptions.
+ *
+ * SPDX-License-Identifier: MIT */
+#ifndef NRG_CHECK_INVOKE_H
+#define NRG_CHECK_INVOKE_H
+
+#include "../src/operands/operand.h"
+
+typedef struct invoke_function {
+    const char *name; /* of the public function */
+    const nrg_call *call;
+    nrg_status (*run)(void *const *part, int ith, int nth);
+    nrg_status (*ask)(void *const *part); /* its _check; NULL: it takes no shares, and run ignores ith and nth */
+    nrg_status (*ask_bytes)(void *const *part, size_t *bytes); /* a workspace: how many; NULL: it returns none */
+} invoke_function;
+
+/* invoke_<function>, or invoke_<id> */
+#define COUNTED(id, described, function, ...) extern const invoke_function invoke_##id;
+#define SHARES_OF(described, function, ...) extern const invoke_function invoke_##function;
+#define WHOLE(described, function, ...) extern const invoke_function invoke_##function;
+#define WORKSPACE(function, ...) extern const invoke_function invoke_##function;
+#include "functions.def"
+
+#endif
