@@ -2,6 +2,13 @@
  *
  * SPDX-License-Identifier: MIT */
 #include "bare.h"
+#include "paths.h"
+
+/* Nothing stands in for a path without loops: against the scalar ones its kernels would look better than they are. */
+#define LOOPS_OF(path, isa, unused) [isa] = limit_loops_##path,
+static const limit_loop *const loops[NRG_ISA_COUNT] = {NRG_EACH_PATH(LOOPS_OF, )};
+
+const limit_loop *limit_loops_of(nrg_isa isa) { return (unsigned)isa < NRG_ISA_COUNT ? loops[isa] : NULL; }
 
 /* Tensors and rows of a kind that loops have. */
 enum { KINDS = BENCH_ROW_OUT + 1 };
@@ -83,9 +90,9 @@ const char *bench_bare_bind(bench_bare *bare, const limit_loop *loop, const benc
     if (bare->job->bytes_in)
         bare->run = loop->from_bytes;
     else if (bare->job->bytes_out)
-        bare->run = loop->to_bytes[count[BENCH_IN] - 1][count[BENCH_OUT]][count[BENCH_ROW_IN]];
+        bare->run = loop->to_bytes[limit_run_index(count[BENCH_IN], count[BENCH_OUT], count[BENCH_ROW_IN])];
     else
-        bare->run = count[BENCH_OUT] ? loop->run[count[BENCH_IN] - 1][count[BENCH_OUT] - 1][count[BENCH_ROW_IN]]
+        bare->run = count[BENCH_OUT] ? loop->run[limit_run_index(count[BENCH_IN], count[BENCH_OUT] - 1, count[BENCH_ROW_IN])]
                                      : loop->read[count[BENCH_IN] - 1];
     return NULL;
 }

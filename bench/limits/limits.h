@@ -35,17 +35,29 @@ typedef struct limit_job {
 
 enum { LIMIT_ROW_STEP = 128 };
 
+typedef void limit_run(const limit_job *job);
+
+/* Instances of a loop, by how many tensors are read, tensors are written and rows are read: the last counts fastest. Those to
+ * bytes write LIMIT_BYTES_OUTS tensors, or none. */
+enum {
+    LIMIT_RUNS = LIMIT_INS * LIMIT_OUTS * (1 + LIMIT_ROW_INS),
+    LIMIT_BYTES_RUNS = LIMIT_BYTES_INS * (1 + LIMIT_BYTES_OUTS) * (1 + LIMIT_ROW_INS)
+};
+static inline size_t limit_run_index(int ins, int outs, int row_ins)
+{
+    return (size_t)(((ins - 1) * LIMIT_OUTS + outs) * (1 + LIMIT_ROW_INS) + row_ins);
+}
+
 /* The last tensor written gets the sum of all that is read, the one before it the sum of the tensors; on integers: an addition of
  * whatever bits there are costs a cycle, where floating-point ones would stumble over subnormals. */
 typedef struct limit_loop {
     const char *name;
-    /* by operands: [tensors read - 1][tensors written - 1][rows read] */
-    void (*run[LIMIT_INS][LIMIT_OUTS][1 + LIMIT_ROW_INS])(const limit_job *job);
+    limit_run *run[LIMIT_RUNS]; /* limit_run_index(ins, outs - 1, row_ins) */
     /* reads in[], [tensors - 1], and leaves their sum in the first LIMIT_ROW_STEP bytes of out[0], which run writes afterwards */
-    void (*read[LIMIT_FIRST_INS])(const limit_job *job);
-    /* with bytes_out, [tensors read - 1][tensors written][rows read], and with bytes_in; NULL: it has none */
-    void (*to_bytes[LIMIT_BYTES_INS][1 + LIMIT_BYTES_OUTS][1 + LIMIT_ROW_INS])(const limit_job *job);
-    void (*from_bytes)(const limit_job *job);
+    limit_run *read[LIMIT_FIRST_INS];
+    limit_run
+        *to_bytes[LIMIT_BYTES_RUNS]; /* with bytes_out: limit_run_index(ins, outs, row_ins); and with bytes_in; NULL: none */
+    limit_run *from_bytes;
 } limit_loop;
 
 enum { LIMIT_LOOPS_MAX = 12 };
@@ -55,26 +67,6 @@ extern const limit_loop limit_loops_scalar[], limit_loops_avx2[], limit_loops_av
 
 /* Those of a path; NULL where the build has none. */
 const limit_loop *limit_loops_of(nrg_isa isa);
-
-/* All instances of a loop: INSTANCE(ins, outs, row_ins) makes one, LIMIT_TABLE the table of instances called
- * name_<ins><outs><row_ins>. */
-#define LIMIT_INSTANCES(INSTANCE)                                                                                                \
-    LIMIT_BY_INS(INSTANCE, 1) LIMIT_BY_INS(INSTANCE, 2) LIMIT_BY_INS(INSTANCE, 3) LIMIT_BY_INS(INSTANCE, 4)
-#define LIMIT_BY_INS(INSTANCE, ins) LIMIT_BY_ROWS(INSTANCE, ins, 1) LIMIT_BY_ROWS(INSTANCE, ins, 2)
-#define LIMIT_BY_ROWS(INSTANCE, ins, outs) INSTANCE(ins, outs, 0) INSTANCE(ins, outs, 1) INSTANCE(ins, outs, 2)
-
-#define LIMIT_TABLE(name)                                                                                                        \
-    {                                                                                                                            \
-        LIMIT_OF_INS(name##_1), LIMIT_OF_INS(name##_2), LIMIT_OF_INS(name##_3), LIMIT_OF_INS(name##_4)                           \
-    }
-#define LIMIT_OF_INS(name)                                                                                                       \
-    {                                                                                                                            \
-        LIMIT_OF_OUTS(name##1), LIMIT_OF_OUTS(name##2)                                                                           \
-    }
-#define LIMIT_OF_OUTS(name)                                                                                                      \
-    {                                                                                                                            \
-        name##0, name##1, name##2                                                                                                \
-    }
 
 #ifdef __cplusplus
 }

@@ -69,7 +69,7 @@ int report_bandwidth_of(report_bandwidth *b, double seconds)
                 contender[n] = (bench_contender){.run = walk, .ctx = &walker[n], .limit = READ};
                 n++;
             }
-            walker[n] = (struct walker){loop->run[0][0][0],
+            walker[n] = (struct walker){loop->run[limit_run_index(1, 0, 0)],
                                         {.in = {memory}, .out = {memory + half}, .rows = ROWS, .row_bytes = half / ROWS}};
             contender[n] = (bench_contender){.run = walk, .ctx = &walker[n], .limit = COPY};
             n++;

@@ -1,7 +1,7 @@
 /* AVX-512 made of AVX2, for tests: found before the compiler's <immintrin.h> when meson is set up with -Demulate_avx512=true,
  * so that src/avx512/ runs on CPUs without it. A vector of 512 bits is a pair of halves.
  *
- * Only what src/avx512/vec.h and bench/limits/limit_avx512.c use, with the meaning that Intel's Intrinsics Guide gives it. An
+ * Only what src/avx512/vec.h and bench/limits/limit.cc use, with the meaning that Intel's Intrinsics Guide gives it. An
  * intrinsic that they begin to use fails to compile here, and is added. Masked loads and stores touch the elements of their
  * mask one by one, and no others: the tests' fences count on it. What an intrinsic leaves undefined is a NaN here, or not zero.
  *

@@ -1,5 +1,6 @@
 /* The naive loops of a path: of f32, then of bf16, whose numbers are the upper halves of floats. f16 has none, since C has no
- * such type that all compilers know and make vectors of. The including file defines NAIVE_LOOPS, the name of the list.
+ * such type that all compilers know and make vectors of. bench/meson.build compiles this file once a path, with NAIVE_LOOPS for
+ * the name of the list.
  *
  * SPDX-License-Identifier: MIT */
 #include <math.h>
