@@ -11,17 +11,18 @@
 
 enum { SWEEP_LEVELS = SWEEP_LOOPS + 1 };
 
-/* Of an op with options that no field of sweep_case has: make, fill, run and describe draw a description of their own, the same
- * each time, from the number, level and n of the case. */
 typedef struct sweep_family {
     /* The cases of each dtype: every length from 1 to small, and large shapes, in so many ways; and all that in so many rounds,
      * for 0 of which there is one. SWEEP_LOOPS has no large shapes, and no cases where ways is 0. */
     uint64_t ways[SWEEP_LEVELS], small[SWEEP_LEVELS], large, rounds[SWEEP_LEVELS];
-    /* Makes a case, in its dtype. It is empty but for its number, kernel, level, n, what this is divided into, spec.size and
-     * spec.dtype. */
+    /* Draws the structs of a case and adds its calls. It is empty but for its number, kernel, level, n, what this is divided
+     * into, spec.size and spec.dtype. */
+    void (*draw)(sweep_case *c, uint64_t *random);
+    /* Instead: lays the case out and draws its shares, too. */
     void (*make)(sweep_case *c);
     /* Gives an operand that the case has its data; NULL: sweep_fill_rows. */
     void (*fill)(const sweep_case *c, int operand, unsigned char *memory, uint64_t *random);
+    /* NULL: sweep_run_calls. */
     nrg_status (*run)(const sweep_case *c, unsigned char *memory);
     /* Appends what is asked for. */
     void (*describe)(const sweep_case *c, char text[SWEEP_TEXT_ROOM]);

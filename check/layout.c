@@ -94,7 +94,11 @@ void sweep_add_call(sweep_case *c, const nrg_call *call, void *const *part, cons
         if (slot_of(call, slots, i) != SWEEP_NOWHERE)
             set_pointer(&call->operands[i], part, there >> i & 1 ? &any : NULL);
     }
-    if (call->measure((const void *const *)part, &s) != NRG_OK)
+    const nrg_status status = call->measure((const void *const *)part, &s);
+    for (unsigned i = 0; i < call->operand_count; i++)
+        if (slot_of(call, slots, i) != SWEEP_NOWHERE)
+            set_pointer(&call->operands[i], part, NULL);
+    if (status != NRG_OK)
         return; /* the call itself will say why */
     for (unsigned i = 0; i < call->operand_count; i++) {
         const nrg_operand *o = &call->operands[i];
@@ -149,6 +153,51 @@ void sweep_bind_call(const sweep_case *c, const nrg_call *call, void *const *par
         if (levels > 2 && o->level[2].stride)
             set_size(part[o->part], o->level[2].stride, from->rows / from->outermost / from->run * outer);
     }
+}
+
+static void parts_of(sweep_case *c, const sweep_call *call, void *part[NRG_PARTS])
+{
+    for (unsigned i = 0; i < call->call->part_count; i++)
+        part[i] = (unsigned char *)c + call->part[i];
+}
+
+void sweep_add_last(sweep_case *c, const sweep_call *call) { c->calls[c->call_count++] = call; }
+
+void sweep_add(sweep_case *c, const sweep_call *call, uint32_t there, uint32_t transposed)
+{
+    void *part[NRG_PARTS];
+    parts_of(c, call, part);
+    sweep_add_call(c, call->call, part, call->slots, there, transposed);
+    sweep_add_last(c, call);
+}
+
+void sweep_add_first(sweep_case *c, const sweep_call *call, uint32_t there)
+{
+    void *part[NRG_PARTS];
+    parts_of(c, call, part);
+    sweep_add_before(c, call->call, part, call->slots, there);
+    memmove(c->calls + 1, c->calls, (size_t)c->call_count++ * sizeof *c->calls);
+    c->calls[0] = call;
+}
+
+nrg_status sweep_run_calls(const sweep_case *c, unsigned char *memory)
+{
+    sweep_case bound = *c;
+    nrg_status status = NRG_OK;
+    for (int i = 0; i < c->call_count; i++) {
+        const sweep_call *call = c->calls[i];
+        void *part[NRG_PARTS];
+        if (call->when == (c->recompute ? SWEEP_ONLY_FUSED : SWEEP_ONLY_PLAIN))
+            continue;
+        parts_of(&bound, call, part);
+        sweep_bind_call(c, call->call, part, call->slots, memory);
+        if (call->store)
+            memcpy((unsigned char *)&bound + call->store, &c->store, sizeof c->store);
+        SWEEP_EACH_SHARE(status, c, c->shares, call->run(part, ith, nth));
+        if (call->reduce)
+            SWEEP_EACH_SHARE(status, c, c->reduce_shares, call->reduce(part, ith, nth));
+    }
+    return status;
 }
 
 /* Elements, or what the library wants for its scratch. */

@@ -7,15 +7,44 @@
 #include "../src/operands/operand.h"
 #include "sweep.h"
 
-/* The operands of a call, as its description has them: those whose bit is set in `there` or that may not be absent; each under
- * the number that slots has for it, or, where slots is NULL, after those before it: inputs from SWEEP_IN on, outputs from
- * SWEEP_OUT on, scratch from SWEEP_SCRATCH on. What another call has added stays as it is. part: the structs with their options
- * and numbers set; the pointers in them are overwritten. transposed: bits of operands with two levels or three whose second lies
- * inside the first. In place, or absent, they may be as the descriptions of all calls say. */
+/* A call in one share; part: its structs, in the order of its description. */
+typedef nrg_status sweep_function(void *const *part, int ith, int nth);
+
+/* A call that cases make. The case has its structs, with options and numbers set. */
+typedef struct sweep_call {
+    const nrg_call *call;
+    sweep_function *run, *reduce; /* reduce: after all shares of run; NULL: there is no second phase */
+    const unsigned char *slots;   /* of its operands; NULL: one after the other, from SWEEP_IN, SWEEP_OUT and SWEEP_SCRATCH on */
+    uint16_t part[NRG_PARTS];     /* where in the case its structs are: SWEEP_AT */
+    uint16_t store;               /* where in the case the field is that has c->store; 0: none */
+    enum { SWEEP_ALWAYS, SWEEP_ONLY_FUSED, SWEEP_ONLY_PLAIN } when; /* PLAIN: in the reference */
+} sweep_call;
+
+/* The place of the one struct that a family's cases keep in sweep_case.structs; or of a field, where they keep several. */
+#define SWEEP_STRUCTS_AT offsetof(sweep_case, structs)
+#define SWEEP_AT(type, field) (SWEEP_STRUCTS_AT + offsetof(type, field))
+
+/* What a family's cases keep there. */
+static inline void *sweep_structs(sweep_case *c) { return c->structs; }
+static inline const void *sweep_const_structs(const sweep_case *c) { return c->structs; }
+
+/* Adds a call, after those before it, and its operands, as its description has them: those whose bit is set in `there` or that
+ * may not be absent. What another call has added stays as it is. transposed: bits of operands with two levels or three whose
+ * second lies inside the first. In place, or absent, they may be as the descriptions of all calls say. */
+void sweep_add(sweep_case *c, const sweep_call *call, uint32_t there, uint32_t transposed);
+
+/* Adds a call before all others, which take what this one writes. */
+void sweep_add_first(sweep_case *c, const sweep_call *call, uint32_t there);
+
+/* Adds a call after those before it, of operands that these have. */
+void sweep_add_last(sweep_case *c, const sweep_call *call);
+
+/* Runs the calls of a case in turn. */
+nrg_status sweep_run_calls(const sweep_case *c, unsigned char *memory);
+
+/* The operands of a call alone. part: its structs. */
 void sweep_add_call(sweep_case *c, const nrg_call *call, void *const *part, const unsigned char *slots, uint32_t there,
                     uint32_t transposed);
-
-/* The same of a call that the case makes before another one, which takes what this one writes. */
 void sweep_add_before(sweep_case *c, const nrg_call *call, void *const *part, const unsigned char *slots, uint32_t there);
 
 /* Sets the pointers and strides in a call's structs. */

@@ -10,6 +10,7 @@
 
 #include "data.h"
 #include "family.h"
+#include "layout.h"
 
 size_t sweep_type_size(int type)
 {
@@ -107,6 +108,21 @@ static uint64_t seed_of(int kernel, uint64_t n)
            n;
 }
 
+static void draw(sweep_case *c, const sweep_family *family)
+{
+    uint64_t random = c->seed;
+    family->draw(c, &random);
+    random = ~(c->seed << 8);
+    c->shares = sweep_draw_shares(&random);
+    for (int i = 0; i < c->call_count; i++) {
+        if (c->calls[i]->reduce)
+            c->reduce_shares = sweep_draw_shares(&random);
+        if (c->calls[i]->store)
+            c->store = (nrg_store)(c->n / 5 % 3);
+    }
+    sweep_lay_out(c, &random);
+}
+
 int sweep_make(sweep_level level, uint64_t number, sweep_case *c)
 {
     const sweep_family *family = kernels[0].family;
@@ -126,11 +142,18 @@ int sweep_make(sweep_level level, uint64_t number, sweep_case *c)
     c->spec = nrg_norm_spec_rms(kernels[c->kernel].dtype, 1, 0);
     c->spec.accuracy = kernels[c->kernel].accuracy;
     c->shares = c->reduce_shares = 1;
-    family->make(c);
+    if (family->make)
+        family->make(c);
+    else
+        draw(c, family);
     return 1;
 }
 
-nrg_status sweep_run(const sweep_case *c, unsigned char *memory) { return kernels[c->kernel].family->run(c, memory); }
+nrg_status sweep_run(const sweep_case *c, unsigned char *memory)
+{
+    const sweep_family *family = kernels[c->kernel].family;
+    return (family->run ? family->run : sweep_run_calls)(c, memory);
+}
 
 sweep_case sweep_plain(const sweep_case *c)
 {

@@ -83,6 +83,8 @@ typedef struct sweep_operand {
 /* Where a row begins. */
 size_t sweep_row(const sweep_operand *operand, size_t row);
 
+enum { SWEEP_CALLS = 6, SWEEP_STRUCTS = 4096 };
+
 typedef struct sweep_case {
     uint64_t number; /* from 0 */
     uint64_t seed;   /* what is drawn is drawn from: other ops may come and go without changing it */
@@ -108,7 +110,10 @@ typedef struct sweep_case {
     int parts;                 /* into which the tensor is cut where that call is one for each part */
     int every_value;           /* x goes through all bit patterns of its dtype, in as many steps as it has elements */
     sweep_operand operands[SWEEP_OPERANDS];
-    size_t bytes; /* of memory, all operands and the gaps around them */
+    size_t bytes;                                /* of memory, all operands and the gaps around them */
+    const struct sweep_call *calls[SWEEP_CALLS]; /* in turn */
+    int call_count;
+    _Alignas(16) unsigned char structs[SWEEP_STRUCTS]; /* that the calls take, but for pointers and strides */
 } sweep_case;
 
 /* The lines of kernels.def, three kernels each; and after them the f32 kernels of ops with a choice of accuracy, at the other

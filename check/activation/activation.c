@@ -26,29 +26,21 @@ enum { QUICK = 23 + LARGE - 1, MIDDLE = 130 + LARGE, FULL = 600 + LARGE };
 static const size_t lengths[] = {[SWEEP_QUICK] = QUICK, [SWEEP_DEFAULT] = MIDDLE, [SWEEP_FULL] = FULL};
 #define LENGTHS SERIES_LENGTHS(QUICK, MIDDLE, FULL, 1)
 
-static nrg_activation_flat args_of(const sweep_case *c)
+static void draw_args(sweep_case *c)
 {
-    return (nrg_activation_flat){.dtype = c->spec.dtype, .activation = c->spec.activation, .count = c->spec.dim};
-}
-
-static void make(sweep_case *c, const nrg_call *call)
-{
-    uint64_t random = c->seed;
     const size_t small = levels[c->level].small, step = levels[c->level].step;
+    nrg_activation_flat *a = sweep_structs(c);
     series_begin(c, lengths[c->level], 1);
-    c->spec.activation = (nrg_activation)c->way;
     c->rows = 1;
     c->every_value = c->large != 0;
     if (c->every_value)
-        c->spec.dim = c->spec.dtype == NRG_F32 ? levels[c->level].values : 1 << 16;
+        a->count = c->spec.dtype == NRG_F32 ? levels[c->level].values : 1 << 16;
     else if (c->length > small)
-        c->spec.dim = large[c->length - small - 1];
+        a->count = large[c->length - small - 1];
     else /* with steps, each activation has lengths of its own */
-        c->spec.dim = (c->length - 1) * step + 1 + (size_t)c->way % step;
-    nrg_activation_flat args = args_of(c);
-    sweep_add_call(c, call, (void *const[]){&args}, NULL, 0, 0);
-    sweep_lay_out(c, &random);
-    c->shares = sweep_draw_shares(&random);
+        a->count = (c->length - 1) * step + 1 + (size_t)c->way % step;
+    a->dtype = c->spec.dtype;
+    a->activation = (nrg_activation)c->way;
 }
 
 /* The bit patterns of a dtype, in even steps; the lower bits, where there are any between two steps, are drawn. */
@@ -72,35 +64,40 @@ static void fill(const sweep_case *c, int operand, unsigned char *memory, uint64
 
 static void describe(const sweep_case *c, char text[SWEEP_TEXT_ROOM])
 {
-    sweep_append(text, " %s of %zu", nrg_activation_name(c->spec.activation), c->spec.dim);
+    const nrg_activation_flat *a = sweep_const_structs(c);
+    sweep_append(text, " %s of %zu", nrg_activation_name(a->activation), a->count);
 }
 
-static void make_forward(sweep_case *c) { make(c, &nrg_call_activation_forward); }
-
-static nrg_status run_forward(const sweep_case *c, unsigned char *memory)
+static nrg_status run_forward(void *const *part, int ith, int nth)
 {
-    nrg_activation_flat a = args_of(c);
-    nrg_status status = NRG_OK;
-    sweep_bind_call(c, &nrg_call_activation_forward, (void *const[]){&a}, NULL, memory);
-    SWEEP_EACH_SHARE(status, c, c->shares, nrg_activation_forward(a.activation, a.dtype, a.count, a.x, a.out, ith, nth));
-    return status;
+    const nrg_activation_flat *a = part[0];
+    return nrg_activation_forward(a->activation, a->dtype, a->count, a->x, a->out, ith, nth);
+}
+static const sweep_call forward = {&nrg_call_activation_forward, run_forward, .part = {SWEEP_STRUCTS_AT}};
+
+static void draw_forward(sweep_case *c, uint64_t *random)
+{
+    (void)random;
+    draw_args(c);
+    sweep_add(c, &forward, 0, 0);
 }
 
-const sweep_family sweep_family_activation = {LENGTHS, .make = make_forward, .fill = fill, .run = run_forward,
-                                              .describe = describe};
+const sweep_family sweep_family_activation = {LENGTHS, .draw = draw_forward, .fill = fill, .describe = describe};
 
 #ifndef NRG_NO_BACKWARD
-static void make_backward(sweep_case *c) { make(c, &nrg_call_activation_backward); }
-
-static nrg_status run_backward(const sweep_case *c, unsigned char *memory)
+static nrg_status run_backward(void *const *part, int ith, int nth)
 {
-    nrg_activation_flat a = args_of(c);
-    nrg_status status = NRG_OK;
-    sweep_bind_call(c, &nrg_call_activation_backward, (void *const[]){&a}, NULL, memory);
-    SWEEP_EACH_SHARE(status, c, c->shares, nrg_activation_backward(a.activation, a.dtype, a.count, a.x, a.d_o, a.out, ith, nth));
-    return status;
+    const nrg_activation_flat *a = part[0];
+    return nrg_activation_backward(a->activation, a->dtype, a->count, a->x, a->d_o, a->out, ith, nth);
+}
+static const sweep_call backward = {&nrg_call_activation_backward, run_backward, .part = {SWEEP_STRUCTS_AT}};
+
+static void draw_backward(sweep_case *c, uint64_t *random)
+{
+    (void)random;
+    draw_args(c);
+    sweep_add(c, &backward, 0, 0);
 }
 
-const sweep_family sweep_family_activation_backward = {LENGTHS, .make = make_backward, .fill = fill, .run = run_backward,
-                                                       .describe = describe};
+const sweep_family sweep_family_activation_backward = {LENGTHS, .draw = draw_backward, .fill = fill, .describe = describe};
 #endif

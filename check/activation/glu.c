@@ -24,150 +24,100 @@ enum { QUICK = 20, MIDDLE = 70, FULL = 300 };
 static const size_t lengths[] = {[SWEEP_QUICK] = QUICK, [SWEEP_DEFAULT] = MIDDLE, [SWEEP_FULL] = FULL};
 #define LENGTHS SERIES_LENGTHS(QUICK, MIDDLE, FULL, LARGE)
 
-typedef struct glu_case {
-    nrg_glu_args args;
-    int is_pairs;
-} glu_case;
-
-static glu_case draw(const sweep_case *c)
-{
-    static const unsigned most[] = {2, 3, 5};
-    static const float alphas[] = {0, 1, 0.3f, 1.702f, 40};
-    uint64_t random = c->seed;
-    size_t shape[4];
-    sweep_draw_shape(c, most, large, shape, &random);
-    if (is_too_long(c))
-        shape[3] /= 32;
-    glu_case g = {.args = nrg_glu_args_init((nrg_activation)c->way, c->spec.dtype, shape[2], shape[3], NULL, NULL, NULL)};
-    g.args.rows2 = shape[1];
-    g.args.rows3 = shape[0];
-    g.is_pairs = sweep_draw(&random, 3) == 0;
-    const uint64_t limits = sweep_draw(&random, 4);
-    if (limits < 2)
-        g.args.limit = limits ? 7 : 0.75f;
-    g.args.b_offset = sweep_draw(&random, 3) == 0 ? 1 : 0;
-    if (g.args.alpha != 0) {
-        const float alpha = alphas[sweep_draw(&random, sizeof alphas / sizeof alphas[0])];
-        g.args.alpha = alpha > 0 ? alpha : g.args.alpha;
-    }
-    return g;
-}
-
-static glu_case begin(sweep_case *c, uint64_t *random)
-{
-    series_begin(c, lengths[c->level], LARGE);
-    const glu_case g = draw(c);
-    *random = ~(c->seed << 8);
-    c->rows = g.args.rows * g.args.rows2 * g.args.rows3;
-    c->shares = sweep_draw_shares(random);
-    return g;
-}
-
-static void describe(const sweep_case *c, char text[SWEEP_TEXT_ROOM])
-{
-    const glu_case g = draw(c);
-    sweep_append(text, " %s of %zux%zux%zux%zu%s", nrg_activation_name(g.args.activation), g.args.rows3, g.args.rows2,
-                 g.args.rows, g.args.dim, g.is_pairs ? " pairs" : "");
-    if (g.args.limit < 100)
-        sweep_append(text, ", limit %g", (double)g.args.limit);
-    if (g.args.alpha != 0)
-        sweep_append(text, ", alpha %g", (double)g.args.alpha);
-    if (g.args.b_offset > 0)
-        sweep_append(text, ", b + %g", (double)g.args.b_offset);
-}
-
-static void make_forward(sweep_case *c)
-{
-    uint64_t random;
-    glu_case g = begin(c, &random);
-    const uint32_t there = NRG_BIT(NRG_GLU_O) | (g.is_pairs ? NRG_BIT(NRG_GLU_X) : NRG_BIT(NRG_GLU_A) | NRG_BIT(NRG_GLU_B));
-    sweep_add_call(c, &nrg_call_glu_forward, (void *const[]){&g.args}, NULL, there, 0);
-    sweep_lay_out(c, &random);
-}
-
-static nrg_status run_forward(const sweep_case *c, unsigned char *memory)
-{
-    glu_case g = draw(c);
-    nrg_status status = NRG_OK;
-    sweep_bind_call(c, &nrg_call_glu_forward, (void *const[]){&g.args}, NULL, memory);
-    SWEEP_EACH_SHARE(status, c, c->shares, nrg_glu_forward(&g.args, ith, nth));
-    return status;
-}
-
-const sweep_family sweep_family_glu = {LENGTHS, .make = make_forward, .run = run_forward, .describe = describe};
-
-#ifndef NRG_NO_QUANTIZE
-/* Bytes instead of o: of every format, in lengths that it has. */
-static const unsigned char slots[] = {
+static const unsigned char to_bytes[] = {
     [NRG_GLU_A] = SWEEP_IN,      [NRG_GLU_B] = SWEEP_IN + 1,   [NRG_GLU_X] = SWEEP_IN + 2,
     [NRG_GLU_O] = SWEEP_NOWHERE, [NRG_GLU_PACKED] = SWEEP_OUT, [NRG_GLU_SCALES] = SWEEP_OUT + 1};
 
-static glu_case draw_quantized(const sweep_case *c)
+static nrg_status run(void *const *part, int ith, int nth) { return nrg_glu_forward(part[0], ith, nth); }
+static const sweep_call forward = {&nrg_call_glu_forward, run, .part = {SWEEP_STRUCTS_AT}},
+                        quantized = {&nrg_call_glu_forward, run, .slots = to_bytes, .part = {SWEEP_STRUCTS_AT}};
+
+/* Whether it is one of pairs. */
+static int draw_args(sweep_case *c, nrg_glu_args *a, uint64_t *random)
 {
-    glu_case g = draw(c);
+    static const unsigned most[] = {2, 3, 5};
+    static const float alphas[] = {0, 1, 0.3f, 1.702f, 40};
+    size_t shape[4];
+    sweep_draw_shape(c, most, large, shape, random);
+    if (is_too_long(c))
+        shape[3] /= 32;
+    *a = nrg_glu_args_init((nrg_activation)c->way, c->spec.dtype, shape[2], shape[3], NULL, NULL, NULL);
+    a->rows2 = shape[1];
+    a->rows3 = shape[0];
+    c->rows = shape[0] * shape[1] * shape[2];
+    const int is_pairs = sweep_draw(random, 3) == 0;
+    const uint64_t limits = sweep_draw(random, 4);
+    if (limits < 2)
+        a->limit = limits ? 7 : 0.75f;
+    a->b_offset = sweep_draw(random, 3) == 0 ? 1 : 0;
+    if (a->alpha != 0) {
+        const float alpha = alphas[sweep_draw(random, sizeof alphas / sizeof alphas[0])];
+        a->alpha = alpha > 0 ? alpha : a->alpha;
+    }
+    return is_pairs;
+}
+
+static uint32_t inputs_of(int is_pairs) { return is_pairs ? NRG_BIT(NRG_GLU_X) : NRG_BIT(NRG_GLU_A) | NRG_BIT(NRG_GLU_B); }
+
+static void describe(const sweep_case *c, char text[SWEEP_TEXT_ROOM])
+{
+    const nrg_glu_args *a = sweep_const_structs(c);
+    sweep_append(text, " %s of %zux%zux%zux%zu", nrg_activation_name(a->activation), a->rows3, a->rows2, a->rows, a->dim);
+    if (a->format)
+        sweep_append(text, ", %s", nrg_quant_format_name(a->format));
+    if (a->limit < 100)
+        sweep_append(text, ", limit %g", (double)a->limit);
+    if (a->alpha != 0)
+        sweep_append(text, ", alpha %g", (double)a->alpha);
+    if (a->b_offset > 0)
+        sweep_append(text, ", b + %g", (double)a->b_offset);
+}
+
+static void draw(sweep_case *c, uint64_t *random)
+{
+    series_begin(c, lengths[c->level], LARGE);
+    const int is_pairs = draw_args(c, sweep_structs(c), random);
+    sweep_add(c, &forward, inputs_of(is_pairs) | NRG_BIT(NRG_GLU_O), 0);
+}
+
+const sweep_family sweep_family_glu = {LENGTHS, .draw = draw, .describe = describe};
+
+#ifndef NRG_NO_QUANTIZE
+/* Bytes instead of o: of every format, in lengths that it has. */
+static void draw_quantized(sweep_case *c, uint64_t *random)
+{
+    nrg_glu_args *a = sweep_structs(c);
+    const int is_pairs = draw_args(c, a, random);
     const nrg_quant_format format = (nrg_quant_format)(NRG_QUANT_Q8_0 + c->n % NRG_QUANT_INT8_128);
     const size_t block = nrg_quant_block(format), together = nrg_quant_rows(format);
-    g.args.format = format;
-    g.args.rounding = c->n % 5 == 0 ? NRG_QUANT_ROUND_AWAY : NRG_QUANT_ROUND_TO_EVEN;
-    g.args.dim = c->large == LARGE ? 8192 + g.args.dim % 1000 : g.args.dim;
+    a->format = format;
+    a->rounding = c->n % 5 == 0 ? NRG_QUANT_ROUND_AWAY : NRG_QUANT_ROUND_TO_EVEN;
+    a->dim = c->large == LARGE ? 8192 + a->dim % 1000 : a->dim;
     if (!nrg_quant_has_scales(format))
-        g.args.dim = c->large ? (g.args.dim + block - 1) / block * block : block * (1 + g.args.dim % 5);
-    g.args.rows = together == 1 ? g.args.rows : g.args.rows ? together * (1 + g.args.rows % 2) : 0;
-    return g;
+        a->dim = c->large ? (a->dim + block - 1) / block * block : block * (1 + a->dim % 5);
+    a->rows = together == 1 ? a->rows : together * (1 + a->rows % 2);
+    c->rows = a->rows * a->rows2 * a->rows3;
+    const uint32_t outputs = NRG_BIT(NRG_GLU_PACKED) | (nrg_quant_has_scales(format) ? NRG_BIT(NRG_GLU_SCALES) : 0);
+    sweep_add(c, &quantized, inputs_of(is_pairs) | outputs, 0);
 }
 
-static void make_quantized(sweep_case *c)
-{
-    glu_case g = draw_quantized(c);
-    uint64_t random = ~(c->seed << 8);
-    c->rows = g.args.rows * g.args.rows2 * g.args.rows3;
-    c->shares = sweep_draw_shares(&random);
-    uint32_t there = g.is_pairs ? NRG_BIT(NRG_GLU_X) : NRG_BIT(NRG_GLU_A) | NRG_BIT(NRG_GLU_B);
-    there |= NRG_BIT(NRG_GLU_PACKED) | (nrg_quant_has_scales(g.args.format) ? NRG_BIT(NRG_GLU_SCALES) : 0);
-    sweep_add_call(c, &nrg_call_glu_forward, (void *const[]){&g.args}, slots, there, 0);
-    sweep_lay_out(c, &random);
-}
-
-static nrg_status run_quantized(const sweep_case *c, unsigned char *memory)
-{
-    glu_case g = draw_quantized(c);
-    nrg_status status = NRG_OK;
-    sweep_bind_call(c, &nrg_call_glu_forward, (void *const[]){&g.args}, slots, memory);
-    SWEEP_EACH_SHARE(status, c, c->shares, nrg_glu_forward(&g.args, ith, nth));
-    return status;
-}
-
-static void describe_quantized(const sweep_case *c, char text[SWEEP_TEXT_ROOM])
-{
-    const glu_case g = draw_quantized(c);
-    sweep_append(text, " %s of %zux%zux%zux%zu%s, %s", nrg_activation_name(g.args.activation), g.args.rows3, g.args.rows2,
-                 g.args.rows, g.args.dim, g.is_pairs ? " pairs" : "", nrg_quant_format_name(g.args.format));
-}
-
-const sweep_family sweep_family_glu_quantized = {LENGTHS, .make = make_quantized, .run = run_quantized,
-                                                 .describe = describe_quantized};
+const sweep_family sweep_family_glu_quantized = {LENGTHS, .draw = draw_quantized, .describe = describe};
 #endif
 
 #ifndef NRG_NO_BACKWARD
-static void make_backward(sweep_case *c)
+static nrg_status run_backward(void *const *part, int ith, int nth) { return nrg_glu_backward(part[0], ith, nth); }
+static const sweep_call backward = {&nrg_call_glu_backward, run_backward, .part = {SWEEP_STRUCTS_AT}};
+
+static void draw_backward(sweep_case *c, uint64_t *random)
 {
-    uint64_t random;
-    glu_case g = begin(c, &random);
-    const uint32_t there = g.is_pairs ? NRG_BIT(NRG_GLU_BACKWARD_X) | NRG_BIT(NRG_GLU_BACKWARD_DX)
-                                      : NRG_BIT(NRG_GLU_BACKWARD_A) | NRG_BIT(NRG_GLU_BACKWARD_B) | NRG_BIT(NRG_GLU_BACKWARD_DA) |
-                                            NRG_BIT(NRG_GLU_BACKWARD_DB);
-    sweep_add_call(c, &nrg_call_glu_backward, (void *const[]){&g.args}, NULL, there, 0);
-    sweep_lay_out(c, &random);
+    series_begin(c, lengths[c->level], LARGE);
+    const int is_pairs = draw_args(c, sweep_structs(c), random);
+    sweep_add(c, &backward,
+              is_pairs ? NRG_BIT(NRG_GLU_BACKWARD_X) | NRG_BIT(NRG_GLU_BACKWARD_DX)
+                       : NRG_BIT(NRG_GLU_BACKWARD_A) | NRG_BIT(NRG_GLU_BACKWARD_B) | NRG_BIT(NRG_GLU_BACKWARD_DA) |
+                             NRG_BIT(NRG_GLU_BACKWARD_DB),
+              0);
 }
 
-static nrg_status run_backward(const sweep_case *c, unsigned char *memory)
-{
-    glu_case g = draw(c);
-    nrg_status status = NRG_OK;
-    sweep_bind_call(c, &nrg_call_glu_backward, (void *const[]){&g.args}, NULL, memory);
-    SWEEP_EACH_SHARE(status, c, c->shares, nrg_glu_backward(&g.args, ith, nth));
-    return status;
-}
-
-const sweep_family sweep_family_glu_backward = {LENGTHS, .make = make_backward, .run = run_backward, .describe = describe};
+const sweep_family sweep_family_glu_backward = {LENGTHS, .draw = draw_backward, .describe = describe};
 #endif

@@ -17,12 +17,6 @@ enum { LARGE = sizeof large / sizeof large[0] };
 
 #define LENGTHS SWEEP_LENGTHS(FORMATS, 6, 20, 60, LARGE)
 
-typedef struct quantize_case {
-    nrg_quantize_args forward;
-    nrg_dequantize_args back;
-    int is_back;
-} quantize_case;
-
 /* Lengths are counted in blocks; of int8 also in elements, since its rows may have any. */
 static size_t dim_of(nrg_quant_format format, size_t length, uint64_t *random)
 {
@@ -32,47 +26,51 @@ static size_t dim_of(nrg_quant_format format, size_t length, uint64_t *random)
     return sweep_draw(random, 2) ? length * (block ? block : 37) : 1 + sweep_draw(random, (unsigned)(33 * length));
 }
 
-static quantize_case draw(const sweep_case *c)
+static nrg_status forward(void *const *part, int ith, int nth) { return nrg_quantize(part[0], ith, nth); }
+static nrg_status back(void *const *part, int ith, int nth) { return nrg_dequantize(part[0], ith, nth); }
+static const sweep_call quantize = {&nrg_call_quantize, forward, .part = {SWEEP_STRUCTS_AT}},
+                        dequantize = {&nrg_call_dequantize, back, .part = {SWEEP_STRUCTS_AT}};
+
+static nrg_quant_format format_of(const sweep_case *c) { return (nrg_quant_format)(NRG_QUANT_Q8_0 + c->way); }
+
+/* Volumes, planes, rows and elements. */
+static void draw_shape(sweep_case *c, size_t shape[4], uint64_t *random)
 {
     static const unsigned most[] = {2, 3, 4};
-    const nrg_quant_format format = (nrg_quant_format)(NRG_QUANT_Q8_0 + c->way);
-    uint64_t random = c->seed;
+    sweep_draw_shape(c, most, large, shape, random);
+    shape[3] = dim_of(format_of(c), shape[3], random);
+    const size_t together = nrg_quant_rows(format_of(c));
+    if (together > 1)
+        shape[2] = together * ((shape[2] + 1) / 2);
+    c->rows = shape[0] * shape[1] * shape[2];
+}
+
+static void draw_quantize(sweep_case *c, uint64_t *random)
+{
+    nrg_quantize_args *q = sweep_structs(c);
     size_t shape[4];
-    sweep_draw_shape(c, most, large, shape, &random);
-    const size_t dim = dim_of(format, shape[3], &random), together = nrg_quant_rows(format);
-    const size_t rows = together == 1 ? shape[2] : together * ((shape[2] + 1) / 2);
-    quantize_case q = {.is_back = strcmp(sweep_kernel_op(c->kernel), "dequantize") == 0};
-    q.forward = nrg_quantize_args_init(format, c->spec.dtype, rows, dim, NULL, NULL, NULL);
-    q.forward.rounding = sweep_draw(&random, 3) ? NRG_QUANT_ROUND_TO_EVEN : NRG_QUANT_ROUND_AWAY;
-    q.forward.rows2 = shape[1];
-    q.forward.rows3 = shape[0];
-    q.back = nrg_dequantize_args_init(format, c->spec.dtype, q.forward.rows, dim, NULL, NULL, NULL);
-    q.back.rows2 = shape[1];
-    q.back.rows3 = shape[0];
-    return q;
+    draw_shape(c, shape, random);
+    *q = nrg_quantize_args_init(format_of(c), c->spec.dtype, shape[2], shape[3], NULL, NULL, NULL);
+    q->rows2 = shape[1];
+    q->rows3 = shape[0];
+    q->rounding = sweep_draw(random, 3) ? NRG_QUANT_ROUND_TO_EVEN : NRG_QUANT_ROUND_AWAY;
+    sweep_add(c, &quantize, nrg_quant_has_scales(q->format) ? NRG_BIT(NRG_QUANTIZE_SCALES) : 0, 0);
+}
+
+static void draw_dequantize(sweep_case *c, uint64_t *random)
+{
+    nrg_dequantize_args *q = sweep_structs(c);
+    size_t shape[4];
+    draw_shape(c, shape, random);
+    *q = nrg_dequantize_args_init(format_of(c), c->spec.dtype, shape[2], shape[3], NULL, NULL, NULL);
+    q->rows2 = shape[1];
+    q->rows3 = shape[0];
+    sweep_add(c, &dequantize, nrg_quant_has_scales(q->format) ? NRG_BIT(NRG_DEQUANTIZE_SCALES) : 0, 0);
 }
 
 static void describe(const sweep_case *c, char text[SWEEP_TEXT_ROOM])
 {
-    const quantize_case q = draw(c);
-    sweep_append(text, " %s, %zux%zux%zux%zu%s", nrg_quant_format_name(q.forward.format), q.forward.rows3, q.forward.rows2,
-                 q.forward.rows, q.forward.dim, q.forward.rounding == NRG_QUANT_ROUND_AWAY ? ", ties away" : "");
-}
-
-static void make(sweep_case *c)
-{
-    quantize_case q = draw(c);
-    uint64_t random = ~(c->seed << 8);
-    const int has_scales = nrg_quant_has_scales(q.forward.format);
-    c->rows = q.forward.rows * q.forward.rows2 * q.forward.rows3;
-    c->shares = sweep_draw_shares(&random);
-    if (q.is_back)
-        sweep_add_call(c, &nrg_call_dequantize, (void *const[]){&q.back}, NULL, has_scales ? NRG_BIT(NRG_DEQUANTIZE_SCALES) : 0,
-                       0);
-    else
-        sweep_add_call(c, &nrg_call_quantize, (void *const[]){&q.forward}, NULL, has_scales ? NRG_BIT(NRG_QUANTIZE_SCALES) : 0,
-                       0);
-    sweep_lay_out(c, &random);
+    sweep_append(text, " %s", nrg_quant_format_name(format_of(c)));
 }
 
 /* Halves of elements that lie between two bytes: ties, as no drawn row has them. */
@@ -109,19 +107,5 @@ static void fill(const sweep_case *c, int operand, unsigned char *memory, uint64
     }
 }
 
-static nrg_status run(const sweep_case *c, unsigned char *memory)
-{
-    quantize_case q = draw(c);
-    nrg_status status = NRG_OK;
-    if (q.is_back) {
-        sweep_bind_call(c, &nrg_call_dequantize, (void *const[]){&q.back}, NULL, memory);
-        SWEEP_EACH_SHARE(status, c, c->shares, nrg_dequantize(&q.back, ith, nth));
-        return status;
-    }
-    sweep_bind_call(c, &nrg_call_quantize, (void *const[]){&q.forward}, NULL, memory);
-    SWEEP_EACH_SHARE(status, c, c->shares, nrg_quantize(&q.forward, ith, nth));
-    return status;
-}
-
-const sweep_family sweep_family_quantize = {LENGTHS, .make = make, .fill = fill, .run = run, .describe = describe};
-const sweep_family sweep_family_dequantize = {LENGTHS, .make = make, .fill = fill, .run = run, .describe = describe};
+const sweep_family sweep_family_quantize = {LENGTHS, .draw = draw_quantize, .fill = fill, .describe = describe};
+const sweep_family sweep_family_dequantize = {LENGTHS, .draw = draw_dequantize, .fill = fill, .describe = describe};

@@ -51,75 +51,61 @@ typedef struct bias_case {
     nrg_t5_args t5;
     nrg_alibi_args alibi;
     nrg_score_bias_args args;
-    uint32_t transposed;
 } bias_case;
+#define AT(field) SWEEP_AT(bias_case, field)
 
-static bias_case draw(const sweep_case *c)
+static nrg_status run_t5(void *const *part, int ith, int nth)
+{
+    const nrg_t5_args *a = part[1];
+    return nrg_t5_diagonals_forward(part[0], a->dtype, a->table, a->table_stride, a->diagonals, a->diagonals_stride, ith, nth);
+}
+static nrg_status run_alibi(void *const *part, int ith, int nth)
+{
+    const nrg_alibi_args *a = part[1];
+    return nrg_alibi_diagonals(part[0], a->slopes, a->diagonals, a->diagonals_stride, ith, nth);
+}
+static nrg_status run(void *const *part, int ith, int nth) { return nrg_score_bias_forward(part[0], ith, nth); }
+static const sweep_call from_t5 = {&nrg_call_t5_diagonals_forward, run_t5, .slots = t5, .part = {AT(spec), AT(t5)}},
+                        from_alibi = {&nrg_call_alibi_diagonals, run_alibi, .slots = alibi, .part = {AT(spec), AT(alibi)}},
+                        with_given = {&nrg_call_score_bias_forward, run, .slots = given, .part = {AT(args)},
+                                      .store = AT(args.store)},
+                        with_made = {&nrg_call_score_bias_forward, run, .slots = made, .part = {AT(args)},
+                                     .store = AT(args.store)};
+
+static void draw(sweep_case *c, uint64_t *random)
 {
     static const unsigned most[] = {2, 4, 9};
     static const float scales[] = {1, 1, 1, 0.125f, -3.3f};
-    bias_case b = {.t5.dtype = c->spec.dtype};
-    uint64_t random = c->seed;
+    bias_case *b = sweep_structs(c);
     size_t shape[4];
-    sweep_draw_shape(c, most, large, shape, &random);
-    b.args = nrg_score_bias_args_init(c->spec.dtype, shape[0], shape[1], shape[2], shape[3], NULL, NULL, NULL);
-    const int is_alike = sweep_draw(&random, 3) == 0, by_head = sweep_draw(&random, 3) != 0;
-    b.transposed = by_head ? 0 : NRG_BIT(NRG_SCORE_BIAS_O);
-    if (is_alike ? !by_head : sweep_draw(&random, 3) == 0)
-        b.transposed |= NRG_BIT(NRG_SCORE_BIAS_SCORES);
-    b.args.scale = scales[sweep_draw(&random, 5)];
-    b.args.store = c->store;
-    b.spec = draw_spec(shape, &random);
+    sweep_draw_shape(c, most, large, shape, random);
+    c->rows = shape[0];
+    b->t5.dtype = c->spec.dtype;
+    b->args = nrg_score_bias_args_init(c->spec.dtype, shape[0], shape[1], shape[2], shape[3], NULL, NULL, NULL);
+    const int is_alike = sweep_draw(random, 3) == 0, by_head = sweep_draw(random, 3) != 0;
+    uint32_t transposed = by_head ? 0 : NRG_BIT(NRG_SCORE_BIAS_O);
+    if (is_alike ? !by_head : sweep_draw(random, 3) == 0)
+        transposed |= NRG_BIT(NRG_SCORE_BIAS_SCORES);
+    b->args.scale = scales[sweep_draw(random, 5)];
+    b->spec = draw_spec(shape, random);
     if (c->way == ALIBI)
-        b.spec.bidirectional = b.spec.buckets = b.spec.max_distance = 0;
-    return b;
-}
-
-static void make(sweep_case *c)
-{
-    c->store = (nrg_store)(c->n / 5 % 3);
-    bias_case b = draw(c);
-    uint64_t random = ~(c->seed << 8);
-    c->rows = b.args.batch;
-    c->shares = sweep_draw_shares(&random);
-    if (c->way == T5)
-        sweep_add_before(c, &nrg_call_t5_diagonals_forward, (void *const[]){&b.spec, &b.t5}, t5, 0);
-    else if (c->way == ALIBI)
-        sweep_add_before(c, &nrg_call_alibi_diagonals, (void *const[]){&b.spec, &b.alibi}, alibi, 0);
-    sweep_add_call(c, &nrg_call_score_bias_forward, (void *const[]){&b.args}, c->way == ANY ? given : made, 0, b.transposed);
-    sweep_lay_out(c, &random);
-}
-
-static nrg_status run(const sweep_case *c, unsigned char *memory)
-{
-    bias_case b = draw(c);
-    nrg_status status = NRG_OK;
-    if (c->way == T5) {
-        sweep_bind_call(c, &nrg_call_t5_diagonals_forward, (void *const[]){&b.spec, &b.t5}, t5, memory);
-        SWEEP_EACH_SHARE(status, c, c->shares,
-                         nrg_t5_diagonals_forward(&b.spec, b.t5.dtype, b.t5.table, b.t5.table_stride, b.t5.diagonals,
-                                                  b.t5.diagonals_stride, ith, nth));
-    } else if (c->way == ALIBI) {
-        sweep_bind_call(c, &nrg_call_alibi_diagonals, (void *const[]){&b.spec, &b.alibi}, alibi, memory);
-        SWEEP_EACH_SHARE(status, c, c->shares,
-                         nrg_alibi_diagonals(&b.spec, b.alibi.slopes, b.alibi.diagonals, b.alibi.diagonals_stride, ith, nth));
-    }
-    sweep_bind_call(c, &nrg_call_score_bias_forward, (void *const[]){&b.args}, c->way == ANY ? given : made, memory);
-    SWEEP_EACH_SHARE(status, c, c->shares, nrg_score_bias_forward(&b.args, ith, nth));
-    return status;
+        b->spec.bidirectional = b->spec.buckets = b->spec.max_distance = 0;
+    if (c->way != ANY)
+        sweep_add_first(c, c->way == T5 ? &from_t5 : &from_alibi, 0);
+    sweep_add(c, c->way == ANY ? &with_given : &with_made, 0, transposed);
 }
 
 static void describe(const sweep_case *c, char text[SWEEP_TEXT_ROOM])
 {
     static const char *const kinds[] = {"any", "t5", "alibi"};
-    const bias_case b = draw(c);
-    sweep_append(text, " %zux%zux%zux%zu %s times %g, offset %ld%s", b.args.batch, b.args.heads, b.args.queries, b.args.keys,
-                 kinds[c->way], (double)b.args.scale, (long)b.spec.first_position, b.spec.causal ? ", causal" : "");
+    const bias_case *b = sweep_const_structs(c);
+    sweep_append(text, " %zux%zux%zux%zu %s times %g, offset %ld%s", b->args.batch, b->args.heads, b->args.queries, b->args.keys,
+                 kinds[c->way], (double)b->args.scale, (long)b->spec.first_position, b->spec.causal ? ", causal" : "");
     if (c->way == T5)
-        describe_t5(&b.spec, text);
+        describe_t5(&b->spec, text);
 }
 
-const sweep_family sweep_family_score_bias = {LENGTHS(WAYS), .make = make, .run = run, .describe = describe};
+const sweep_family sweep_family_score_bias = {LENGTHS(WAYS), .draw = draw, .describe = describe};
 
 #ifndef NRG_NO_BACKWARD
 /* ---- backward ---- */
@@ -131,68 +117,61 @@ static const unsigned char t5_backward[] = {[NRG_T5_BACKWARD_D_DIAGONALS] = D_DI
 
 typedef struct backward_case {
     nrg_score_bias_backward_args args;
-    int by_head, accumulate, has_table;
     nrg_score_bias_spec spec;
     nrg_t5_backward_args t5;
 } backward_case;
+#undef AT
+#define AT(field) SWEEP_AT(backward_case, field)
 
-static backward_case draw_backward(const sweep_case *c)
+static nrg_status run_backward(void *const *part, int ith, int nth) { return nrg_score_bias_backward(part[0], ith, nth); }
+static nrg_status run_again(void *const *part, int ith, int nth)
+{
+    nrg_score_bias_backward_args args = *(const nrg_score_bias_backward_args *)part[0];
+    args.accumulate = 1;
+    return nrg_score_bias_backward(&args, ith, nth);
+}
+static nrg_status to_table(void *const *part, int accumulate, int ith, int nth)
+{
+    const nrg_t5_backward_args *a = part[1];
+    return nrg_t5_diagonals_backward(part[0], a->d_diagonals, a->d_diagonals_stride, a->d_table, a->d_table_stride, accumulate,
+                                     ith, nth);
+}
+static nrg_status write_table(void *const *part, int ith, int nth) { return to_table(part, 0, ith, nth); }
+static nrg_status add_table(void *const *part, int ith, int nth) { return to_table(part, 1, ith, nth); }
+static const sweep_call backward = {&nrg_call_score_bias_backward, run_backward, .part = {AT(args)}},
+                        again = {&nrg_call_score_bias_backward, run_again, .part = {AT(args)}},
+                        table_written = {&nrg_call_t5_diagonals_backward, write_table, .slots = t5_backward,
+                                         .part = {AT(spec), AT(t5)}},
+                        table_added = {&nrg_call_t5_diagonals_backward, add_table, .slots = t5_backward,
+                                       .part = {AT(spec), AT(t5)}};
+
+static void draw_backward(sweep_case *c, uint64_t *random)
 {
     static const unsigned most[] = {3, 4, 9};
-    backward_case g = {.accumulate = 0};
-    uint64_t random = c->seed;
+    backward_case *g = sweep_structs(c);
     size_t shape[4];
-    sweep_draw_shape(c, most, large, shape, &random);
+    sweep_draw_shape(c, most, large, shape, random);
     if (c->large == LARGE) /* more of a batch than is added up at a time */
         memcpy(shape, (const size_t[]){40, 1, 5, 9}, sizeof shape);
-    g.args = nrg_score_bias_backward_args_init(c->spec.dtype, shape[0], shape[1], shape[2], shape[3], NULL, NULL);
-    g.by_head = sweep_draw(&random, 3) != 0;
-    g.accumulate = sweep_draw(&random, 3) == 0;
-    g.has_table = sweep_draw(&random, 2) != 0;
-    g.spec = draw_spec(shape, &random);
-    return g;
-}
-
-static void make_backward(sweep_case *c)
-{
-    backward_case g = draw_backward(c);
-    uint64_t random = ~(c->seed << 8);
-    c->rows = g.args.heads;
-    c->shares = sweep_draw_shares(&random);
-    sweep_add_call(c, &nrg_call_score_bias_backward, (void *const[]){&g.args}, NULL, 0,
-                   g.by_head ? 0 : NRG_BIT(NRG_SCORE_BIAS_BACKWARD_D_O));
-    /* d_diagonals, which the second call uses, are added to by a second call of the first */
-    c->accumulate = g.accumulate;
-    if (g.has_table)
-        sweep_add_call(c, &nrg_call_t5_diagonals_backward, (void *const[]){&g.spec, &g.t5}, t5_backward, 0, 0);
-    sweep_lay_out(c, &random);
-}
-
-static nrg_status run_backward(const sweep_case *c, unsigned char *memory)
-{
-    backward_case g = draw_backward(c);
-    nrg_status status = NRG_OK;
-    sweep_bind_call(c, &nrg_call_score_bias_backward, (void *const[]){&g.args}, NULL, memory);
-    sweep_bind_call(c, &nrg_call_t5_diagonals_backward, (void *const[]){&g.spec, &g.t5}, t5_backward, memory);
-    for (g.args.accumulate = 0; g.args.accumulate <= g.accumulate; g.args.accumulate++)
-        SWEEP_EACH_SHARE(status, c, c->shares, nrg_score_bias_backward(&g.args, ith, nth));
-    if (g.has_table)
-        SWEEP_EACH_SHARE(status, c, c->shares,
-                         nrg_t5_diagonals_backward(&g.spec, g.t5.d_diagonals, g.t5.d_diagonals_stride, g.t5.d_table,
-                                                   g.t5.d_table_stride, g.accumulate, ith, nth));
-    return status;
+    c->rows = shape[1];
+    g->args = nrg_score_bias_backward_args_init(c->spec.dtype, shape[0], shape[1], shape[2], shape[3], NULL, NULL);
+    const int by_head = sweep_draw(random, 3) != 0, accumulate = sweep_draw(random, 3) == 0,
+              has_table = sweep_draw(random, 2) != 0;
+    g->spec = draw_spec(shape, random);
+    sweep_add(c, &backward, 0, by_head ? 0 : NRG_BIT(NRG_SCORE_BIAS_BACKWARD_D_O));
+    if (accumulate)
+        sweep_add_last(c, &again);
+    c->accumulate = accumulate; /* to the table; what the case adds to d_diagonals it has written there itself */
+    if (has_table)
+        sweep_add(c, accumulate ? &table_added : &table_written, 0, 0);
 }
 
 static void describe_backward(const sweep_case *c, char text[SWEEP_TEXT_ROOM])
 {
-    const backward_case g = draw_backward(c);
-    sweep_append(text, " %zux%zux%zux%zu", g.args.batch, g.args.heads, g.args.queries, g.args.keys);
-    if (g.has_table) {
-        sweep_append(text, ", offset %ld", (long)g.spec.first_position);
-        describe_t5(&g.spec, text);
-    }
+    const backward_case *g = sweep_const_structs(c);
+    sweep_append(text, " %zux%zux%zux%zu", g->args.batch, g->args.heads, g->args.queries, g->args.keys);
+    describe_t5(&g->spec, text);
 }
 
-const sweep_family sweep_family_score_bias_backward = {LENGTHS(2), .make = make_backward, .run = run_backward,
-                                                       .describe = describe_backward};
+const sweep_family sweep_family_score_bias_backward = {LENGTHS(2), .draw = draw_backward, .describe = describe_backward};
 #endif

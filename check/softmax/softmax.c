@@ -18,6 +18,7 @@ static const size_t large[][4] = {{1, 2, 70, 65},  {2, 1, 3, 1000}, {1, 3, 5, 20
                                   {2, 2, 33, 129}, {1, 1, 1, 4096}, {1, 2, 500, 640}, {2, 3, 5, 64},   {1, 2, 3, 1024},
                                   {1, 2, 3, 4096}, {1, 1, 2, 8200}, {1, 1, 2, 4300}};
 enum { LARGE = sizeof large / sizeof large[0] };
+static const unsigned most[] = {2, 4, 7};
 
 #define LENGTHS(ways_) SWEEP_LENGTHS(ways_, 40, 140, 600, LARGE)
 
@@ -50,230 +51,144 @@ static const float caps[] = {INFINITY, INFINITY, INFINITY, 30, 0.5f};
 
 /* ---- forward ---- */
 
+/* Softmax, whole or in parts; cross-entropy, forward and backward. */
 typedef struct softmax_case {
     nrg_softmax_args args;
     nrg_softmax_state state;
-    uint32_t there;
+    nrg_cross_entropy_args ahead, back;
 } softmax_case;
+#define AT(field) SWEEP_AT(softmax_case, field)
 
-static softmax_case draw(const sweep_case *c)
-{
-    static const unsigned most[] = {2, 4, 7};
-    uint64_t random = c->seed;
-    size_t shape[4];
-    sweep_draw_shape(c, most, large, shape, &random);
-    softmax_case s = {.args = nrg_softmax_args_init(c->spec.dtype, shape[0], shape[1], shape[2], shape[3], NULL, NULL),
-                      .state = nrg_softmax_state_init(NULL, NULL, NULL)};
-    nrg_softmax_args *a = &s.args;
-    const cut limits = draw_cut(shape, &random);
-    a->causal = limits.causal;
-    a->first_position = limits.first_position;
-    a->window = limits.window;
-    a->log = c->way == LOG;
-    a->store = c->store;
-    a->scale = scales[sweep_draw(&random, NRG_COUNT(scales))];
-    a->cap = caps[sweep_draw(&random, NRG_COUNT(caps))];
-    a->mask_dtype = (nrg_dtype)sweep_draw(&random, 4);
-    if (c->way != PART && sweep_draw(&random, 3) == 0) { /* scores and nothing else, which have a walk of their own */
-        a->scale = fabsf(a->scale);
-        a->cap = INFINITY;
-        a->causal = 0;
-        a->window = SIZE_MAX;
-        return s;
-    }
-    if (sweep_draw(&random, 2)) {
-        s.there |= NRG_BIT(NRG_SOFTMAX_MASK);
-        if (sweep_draw(&random, 3) == 0)
-            s.there |= NRG_BIT(NRG_SOFTMAX_SLOPES);
-    }
-    if (sweep_draw(&random, 3) == 0)
-        s.there |= NRG_BIT(NRG_SOFTMAX_DIAGONALS);
-    if (sweep_draw(&random, 3) == 0)
-        s.there |= NRG_BIT(NRG_SOFTMAX_SINKS);
-    if (c->way == PART && sweep_draw(&random, 4))
-        s.there |= NRG_BIT(NRG_SOFTMAX_PART_M_IN) | NRG_BIT(NRG_SOFTMAX_PART_SUM_IN);
-    return s;
-}
-
-static const nrg_call *call_of(const sweep_case *c)
-{
-    return c->way == PART ? &nrg_call_softmax_part : &nrg_call_softmax_forward;
-}
-
-/* Options depend on a mask, and on a state so far, being there. */
-static void announce(softmax_case *s)
-{
-    static const float number = 0;
-    static const double wide = 0;
-    if (s->there & NRG_BIT(NRG_SOFTMAX_MASK))
-        s->args.mask = &number;
-    if (s->there & NRG_BIT(NRG_SOFTMAX_PART_M_IN)) {
-        s->state.m_in = &number;
-        s->state.sum_in = &wide;
-    }
-}
+static nrg_status run_whole(void *const *part, int ith, int nth) { return nrg_softmax_forward(part[0], ith, nth); }
+static nrg_status run_part(void *const *part, int ith, int nth) { return nrg_softmax_part(part[0], part[1], ith, nth); }
+static nrg_status run_ahead(void *const *part, int ith, int nth) { return nrg_cross_entropy_forward(part[0], ith, nth); }
+static const sweep_call whole = {&nrg_call_softmax_forward, run_whole, .part = {AT(args)}, .store = AT(args.store)},
+                        in_parts = {&nrg_call_softmax_part, run_part, .part = {AT(args), AT(state)}, .store = AT(args.store)};
 
 /* Cross-entropy: rows of a head, and then their gradient. */
 enum { X = SWEEP_IN, IDS, D_LOSS };
 enum { LOSS = SWEEP_OUT, M, OTHERS, DX };
-static const unsigned char ahead[] = {[NRG_CROSS_ENTROPY_X] = X,
-                                      [NRG_CROSS_ENTROPY_IDS] = IDS,
-                                      [NRG_CROSS_ENTROPY_LOSS] = LOSS,
-                                      [NRG_CROSS_ENTROPY_M] = M,
-                                      [NRG_CROSS_ENTROPY_OTHERS] = OTHERS};
+static const unsigned char ahead_slots[] = {[NRG_CROSS_ENTROPY_X] = X,
+                                            [NRG_CROSS_ENTROPY_IDS] = IDS,
+                                            [NRG_CROSS_ENTROPY_LOSS] = LOSS,
+                                            [NRG_CROSS_ENTROPY_M] = M,
+                                            [NRG_CROSS_ENTROPY_OTHERS] = OTHERS};
+static const sweep_call ahead = {&nrg_call_cross_entropy_forward, run_ahead, .slots = ahead_slots, .part = {AT(ahead)}};
 #ifndef NRG_NO_BACKWARD
-static const unsigned char back[] = {
+static const unsigned char back_slots[] = {
     [NRG_CROSS_ENTROPY_BACKWARD_X] = X,           [NRG_CROSS_ENTROPY_BACKWARD_IDS] = IDS,
     [NRG_CROSS_ENTROPY_BACKWARD_M_IN] = M,        [NRG_CROSS_ENTROPY_BACKWARD_OTHERS_IN] = OTHERS,
     [NRG_CROSS_ENTROPY_BACKWARD_D_LOSS] = D_LOSS, [NRG_CROSS_ENTROPY_BACKWARD_DX] = DX};
+static nrg_status run_back(void *const *part, int ith, int nth) { return nrg_cross_entropy_backward(part[0], ith, nth); }
+static const sweep_call back = {&nrg_call_cross_entropy_backward, run_back, .slots = back_slots, .part = {AT(back)}};
 #endif
 
-static nrg_cross_entropy_args rows_of(const sweep_case *c)
+static void draw_cross_entropy(sweep_case *c, softmax_case *s, const size_t shape[4])
 {
-    const nrg_softmax_args a = draw(c).args;
-    nrg_cross_entropy_args args =
-        nrg_cross_entropy_args_init(a.dtype, a.batch * a.heads * a.queries, a.keys, NULL, NULL, NULL, NULL, NULL);
-    args.ignore_index = c->seed % 3 ? -100 : 0;
-    return args;
+    s->ahead = nrg_cross_entropy_args_init(c->spec.dtype, c->rows, shape[3], NULL, NULL, NULL, NULL, NULL);
+    s->ahead.ignore_index = c->seed % 3 ? -100 : 0;
+    s->back = s->ahead;
+    sweep_add(c, &ahead, 0, 0);
+#ifndef NRG_NO_BACKWARD
+    sweep_add(c, &back, 0, 0);
+#endif
 }
 
-static void make_cross_entropy(sweep_case *c)
+static void draw(sweep_case *c, uint64_t *random)
 {
-    nrg_cross_entropy_args args = rows_of(c);
-    uint64_t random = ~(c->seed << 8);
-    c->rows = args.rows;
-    c->shares = sweep_draw_shares(&random);
-    sweep_add_call(c, &nrg_call_cross_entropy_forward, (void *const[]){&args}, ahead, 0, 0);
-#ifndef NRG_NO_BACKWARD
-    args = rows_of(c);
-    sweep_add_call(c, &nrg_call_cross_entropy_backward, (void *const[]){&args}, back, 0, 0);
-#endif
-    sweep_lay_out(c, &random);
-}
-
-static nrg_status run_cross_entropy(const sweep_case *c, unsigned char *memory)
-{
-    nrg_cross_entropy_args args = rows_of(c);
-    nrg_status status = NRG_OK;
-    sweep_bind_call(c, &nrg_call_cross_entropy_forward, (void *const[]){&args}, ahead, memory);
-    SWEEP_EACH_SHARE(status, c, c->shares, nrg_cross_entropy_forward(&args, ith, nth));
-#ifndef NRG_NO_BACKWARD
-    args = rows_of(c);
-    sweep_bind_call(c, &nrg_call_cross_entropy_backward, (void *const[]){&args}, back, memory);
-    SWEEP_EACH_SHARE(status, c, c->shares, nrg_cross_entropy_backward(&args, ith, nth));
-#endif
-    return status;
+    softmax_case *s = sweep_structs(c);
+    nrg_softmax_args *a = &s->args;
+    uint32_t there = 0;
+    size_t shape[4];
+    sweep_draw_shape(c, most, large, shape, random);
+    c->rows = shape[0] * shape[1] * shape[2];
+    if (c->way == CROSS_ENTROPY) {
+        draw_cross_entropy(c, s, shape);
+        return;
+    }
+    *a = nrg_softmax_args_init(c->spec.dtype, shape[0], shape[1], shape[2], shape[3], NULL, NULL);
+    s->state = nrg_softmax_state_init(NULL, NULL, NULL);
+    const cut limits = draw_cut(shape, random);
+    a->causal = limits.causal;
+    a->first_position = limits.first_position;
+    a->window = limits.window;
+    a->log = c->way == LOG;
+    a->scale = scales[sweep_draw(random, NRG_COUNT(scales))];
+    a->cap = caps[sweep_draw(random, NRG_COUNT(caps))];
+    a->mask_dtype = (nrg_dtype)sweep_draw(random, 4);
+    if (c->way != PART && sweep_draw(random, 3) == 0) { /* scores and nothing else, which have a walk of their own */
+        a->scale = fabsf(a->scale);
+        a->cap = INFINITY;
+        a->causal = 0;
+        a->window = SIZE_MAX;
+    } else {
+        if (sweep_draw(random, 2)) {
+            there |= NRG_BIT(NRG_SOFTMAX_MASK);
+            there |= sweep_draw(random, 3) ? 0 : NRG_BIT(NRG_SOFTMAX_SLOPES);
+        }
+        there |= sweep_draw(random, 3) ? 0 : NRG_BIT(NRG_SOFTMAX_DIAGONALS);
+        there |= sweep_draw(random, 3) ? 0 : NRG_BIT(NRG_SOFTMAX_SINKS);
+    }
+    if (c->way == PART)
+        there |= sweep_draw(random, 4) ? NRG_BIT(NRG_SOFTMAX_PART_M_IN) | NRG_BIT(NRG_SOFTMAX_PART_SUM_IN) : 0;
+    sweep_add(c, c->way == PART ? &in_parts : &whole, there, 0);
 }
 
 static void fill(const sweep_case *c, int operand, unsigned char *memory, uint64_t *random)
 {
+    const softmax_case *s = sweep_const_structs(c);
     if (c->way == CROSS_ENTROPY && operand == IDS)
-        sweep_fill_positions(c, operand, 0, (int32_t)draw(c).args.keys - 1, memory, random);
+        sweep_fill_positions(c, operand, 0, (int32_t)s->ahead.classes - 1, memory, random);
     else
         sweep_fill_rows(c, operand, memory, random);
-}
-
-static void make(sweep_case *c)
-{
-    if (c->way == CROSS_ENTROPY) {
-        make_cross_entropy(c);
-        return;
-    }
-    c->store = (nrg_store)(c->n / 5 % 3);
-    softmax_case s = draw(c);
-    uint64_t random = ~(c->seed << 8);
-    c->rows = s.args.batch * s.args.heads * s.args.queries;
-    c->shares = sweep_draw_shares(&random);
-    announce(&s);
-    sweep_add_call(c, call_of(c), (void *const[]){&s.args, &s.state}, NULL, s.there, 0);
-    sweep_lay_out(c, &random);
-}
-
-static nrg_status run(const sweep_case *c, unsigned char *memory)
-{
-    if (c->way == CROSS_ENTROPY)
-        return run_cross_entropy(c, memory);
-    softmax_case s = draw(c);
-    nrg_status status = NRG_OK;
-    announce(&s);
-    sweep_bind_call(c, call_of(c), (void *const[]){&s.args, &s.state}, NULL, memory);
-    if (c->way == PART)
-        SWEEP_EACH_SHARE(status, c, c->shares, nrg_softmax_part(&s.args, &s.state, ith, nth))
-    else
-        SWEEP_EACH_SHARE(status, c, c->shares, nrg_softmax_forward(&s.args, ith, nth))
-    return status;
 }
 
 static void describe(const sweep_case *c, char text[SWEEP_TEXT_ROOM])
 {
     static const char *const kinds[] = {"", " log", " part", " cross-entropy"};
-    const softmax_case s = draw(c);
-    const nrg_softmax_args *a = &s.args;
+    const softmax_case *s = sweep_const_structs(c);
+    const nrg_softmax_args *a = &s->args;
     sweep_append(text, "%s %zux%zux%zux%zu times %g", kinds[c->way], a->batch, a->heads, a->queries, a->keys, (double)a->scale);
     if (isfinite(a->cap))
         sweep_append(text, ", cap %g", (double)a->cap);
-    if (s.there & NRG_BIT(NRG_SOFTMAX_MASK))
-        sweep_append(text, ", mask of %s%s", nrg_dtype_name(a->mask_dtype),
-                     s.there & NRG_BIT(NRG_SOFTMAX_SLOPES) ? " with slopes" : "");
-    sweep_append(text, "%s%s", s.there & NRG_BIT(NRG_SOFTMAX_DIAGONALS) ? ", diagonals" : "",
-                 s.there & NRG_BIT(NRG_SOFTMAX_SINKS) ? ", sinks" : "");
     describe_cut((cut){a->causal, a->first_position, a->window}, text);
 }
 
-const sweep_family sweep_family_softmax = {LENGTHS(WAYS), .make = make, .fill = fill, .run = run, .describe = describe};
+const sweep_family sweep_family_softmax = {LENGTHS(WAYS), .draw = draw, .fill = fill, .describe = describe};
 
 #ifndef NRG_NO_BACKWARD
 /* ---- backward ---- */
 
-static nrg_softmax_backward_args draw_backward(const sweep_case *c)
+static nrg_status run_backward(void *const *part, int ith, int nth) { return nrg_softmax_backward(part[0], ith, nth); }
+static const sweep_call backward = {&nrg_call_softmax_backward, run_backward, .part = {SWEEP_STRUCTS_AT},
+                                    .store = SWEEP_STRUCTS_AT + offsetof(nrg_softmax_backward_args, store)};
+
+static void draw_backward(sweep_case *c, uint64_t *random)
 {
-    static const unsigned most[] = {2, 4, 7};
-    uint64_t random = c->seed;
+    nrg_softmax_backward_args *a = sweep_structs(c);
     size_t shape[4];
-    sweep_draw_shape(c, most, large, shape, &random);
-    nrg_softmax_backward_args a =
-        nrg_softmax_backward_args_init(c->spec.dtype, shape[0], shape[1], shape[2], shape[3], NULL, NULL, NULL);
-    const cut limits = draw_cut(shape, &random);
-    a.causal = limits.causal;
-    a.first_position = limits.first_position;
-    a.window = limits.window;
-    a.log = c->way == LOG;
-    a.store = c->store;
-    a.scale = scales[sweep_draw(&random, NRG_COUNT(scales))];
-    a.cap = caps[sweep_draw(&random, NRG_COUNT(caps))];
-    return a;
-}
-
-static void make_backward(sweep_case *c)
-{
-    c->store = (nrg_store)(c->n / 5 % 3);
-    nrg_softmax_backward_args a = draw_backward(c);
-    uint64_t random = ~(c->seed << 8);
-    c->rows = a.batch * a.heads * a.queries;
-    c->shares = sweep_draw_shares(&random);
-    sweep_add_call(c, &nrg_call_softmax_backward, (void *const[]){&a}, NULL,
-                   isfinite(a.cap) ? NRG_BIT(NRG_SOFTMAX_BACKWARD_X) : 0, 0);
-    sweep_lay_out(c, &random);
-}
-
-static nrg_status run_backward(const sweep_case *c, unsigned char *memory)
-{
-    nrg_softmax_backward_args a = draw_backward(c);
-    nrg_status status = NRG_OK;
-    sweep_bind_call(c, &nrg_call_softmax_backward, (void *const[]){&a}, NULL, memory);
-    SWEEP_EACH_SHARE(status, c, c->shares, nrg_softmax_backward(&a, ith, nth));
-    return status;
+    sweep_draw_shape(c, most, large, shape, random);
+    *a = nrg_softmax_backward_args_init(c->spec.dtype, shape[0], shape[1], shape[2], shape[3], NULL, NULL, NULL);
+    c->rows = shape[0] * shape[1] * shape[2];
+    const cut limits = draw_cut(shape, random);
+    a->causal = limits.causal;
+    a->first_position = limits.first_position;
+    a->window = limits.window;
+    a->log = c->way == LOG;
+    a->scale = scales[sweep_draw(random, NRG_COUNT(scales))];
+    a->cap = caps[sweep_draw(random, NRG_COUNT(caps))];
+    sweep_add(c, &backward, isfinite(a->cap) ? NRG_BIT(NRG_SOFTMAX_BACKWARD_X) : 0, 0);
 }
 
 static void describe_backward(const sweep_case *c, char text[SWEEP_TEXT_ROOM])
 {
-    const nrg_softmax_backward_args a = draw_backward(c);
-    sweep_append(text, "%s %zux%zux%zux%zu times %g", a.log ? " log" : "", a.batch, a.heads, a.queries, a.keys, (double)a.scale);
-    if (isfinite(a.cap))
-        sweep_append(text, ", cap %g", (double)a.cap);
-    describe_cut((cut){a.causal, a.first_position, a.window}, text);
+    const nrg_softmax_backward_args *a = sweep_const_structs(c);
+    sweep_append(text, "%s %zux%zux%zux%zu times %g", a->log ? " log" : "", a->batch, a->heads, a->queries, a->keys,
+                 (double)a->scale);
+    if (isfinite(a->cap))
+        sweep_append(text, ", cap %g", (double)a->cap);
+    describe_cut((cut){a->causal, a->first_position, a->window}, text);
 }
 
-const sweep_family sweep_family_softmax_backward = {LENGTHS(2), .make = make_backward, .run = run_backward,
-                                                    .describe = describe_backward};
+const sweep_family sweep_family_softmax_backward = {LENGTHS(2), .draw = draw_backward, .describe = describe_backward};
 #endif
