@@ -23,6 +23,14 @@ const char *file_out(const file_call *call, int which)
 
 static const char *option_name(const file_call *call, int option) { return call->command->options[option].name; }
 
+int file_option(const file_call *call, const char *name)
+{
+    for (int i = 0; i < call->command->count; i++)
+        if (strcmp(option_name(call, i), name) == 0)
+            return i;
+    return -1;
+}
+
 int file_needs(const file_call *call, int option, int other)
 {
     if (!call->value[option] || call->value[other])
@@ -114,6 +122,20 @@ npy_shape file_shape(int ndim, const size_t *dims)
     return shape;
 }
 
+int file_rows(const file_call *call, int input, size_t *rows, size_t *dim)
+{
+    const npy_array *x = &call->in[input];
+    char text[NPY_SHAPE_ROOM];
+    *dim = x->shape.ndim ? x->shape.dims[x->shape.ndim - 1] : 0;
+    if (!*dim) {
+        complain("%s: expected a last axis with at least one element, got shape %s", file_in(call, input),
+                 npy_shape_text(text, &x->shape));
+        return CLI_REFUSED;
+    }
+    *rows = x->count / *dim;
+    return CLI_DONE;
+}
+
 int file_reserve(file_call *call, int which, nrg_dtype dtype, const npy_shape *shape)
 {
     npy_array *out = &call->out[which];
@@ -134,7 +156,7 @@ int file_reserve(file_call *call, int which, nrg_dtype dtype, const npy_shape *s
 void file_reuse(file_call *call, int which, int input)
 {
     call->out[which] = call->in[input];
-    call->in[input].data = NULL;
+    call->in[input].is_lent = 1;
 }
 
 int file_workspace(file_call *call, nrg_status answer, size_t bytes, void **workspace)
@@ -243,10 +265,14 @@ static const char help_end[] =
 int file_command_run(const file_command *command, void *request, char **arguments)
 {
     enum { ISA_FROM_END = 2, HELP_FROM_END = 1 };
+    npy_array arrays[FILE_INPUTS + FILE_OUTPUTS];
     file_call call;
     output_set set;
     assert(command->inputs <= FILE_INPUTS && command->outputs <= FILE_OUTPUTS && command->count <= FILE_OPTIONS);
+    memset(arrays, 0, sizeof arrays);
     memset(&call, 0, sizeof call);
+    call.in = arrays;
+    call.out = arrays + command->inputs;
     call.command = command;
     call.request = request;
     cli_set_command(command->name);
@@ -257,9 +283,9 @@ int file_command_run(const file_command *command, void *request, char **argument
         return CLI_DONE;
     }
     const char *isa = call.value[command->count - ISA_FROM_END];
-    for (int i = 0; i < command->count && status == CLI_DONE; i++)
-        if (call.value[i] && strcmp(command->options[i].name, "backward") == 0 && !library_holds("--backward", "backward"))
-            status = CLI_REFUSED;
+    const int backward = file_option(&call, "backward");
+    if (status == CLI_DONE && backward >= 0 && call.value[backward] && !library_holds("--backward", "backward"))
+        status = CLI_REFUSED;
     if (status == CLI_DONE)
         status = command->ask(&call);
     if (status == CLI_DONE && isa)
@@ -271,8 +297,7 @@ int file_command_run(const file_command *command, void *request, char **argument
     status = run(&call, &set);
     progress_end();
     output_end(&set);
-    arrays_free(call.in, command->inputs);
-    arrays_free(call.out, command->outputs);
+    arrays_free(arrays, command->inputs + command->outputs);
     free(call.workspace);
     return status;
 }

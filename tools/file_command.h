@@ -6,6 +6,7 @@
 #ifndef NRG_TOOLS_FILE_COMMAND_H
 #define NRG_TOOLS_FILE_COMMAND_H
 
+#include "../check/invoke.h"
 #include "cli.h"
 #include "npy/npy.h"
 #include "npy/output.h"
@@ -14,9 +15,16 @@ enum { FILE_INPUTS = 9, FILE_OUTPUTS = OUTPUT_MAX, FILE_OPTIONS = 40 };
 
 typedef struct file_call file_call;
 
+/* The operand that a file is for. */
+typedef struct file_operand {
+    const char *name; /* in capitals */
+    size_t dtype_at;  /* of an input that may have a dtype of its own: where the request has it; else 0 */
+} file_operand;
+
 typedef struct file_command {
     const char *name, *help;    /* --help prints a section on files and exit statuses after it */
     const cli_option *options;  /* inputs, then outputs, then all others, of which the last two are --isa and --help; no name */
+    const file_operand *files;  /* of inputs and outputs */
     int inputs, outputs, count; /* of inputs and outputs, and of all */
     int operand;                /* which option an argument without one stands for */
     /* Each returns CLI_DONE, or complains and returns the exit status. ask sees the options; compute fills in the outputs that
@@ -27,10 +35,13 @@ typedef struct file_command {
 
 struct file_call {
     const file_command *command;
-    void *request;                   /* the command's own */
-    const char *value[FILE_OPTIONS]; /* of options: NULL where not given, itself where it takes none */
-    npy_array in[FILE_INPUTS], out[FILE_OUTPUTS];
-    void *workspace;
+    void *request;                          /* the command's own */
+    const char *value[FILE_OPTIONS];        /* of options: NULL where not given, itself where it takes none */
+    npy_array *in, *out;                    /* of all options that are files, in their order: outputs follow inputs */
+    const char *operand[FILE_OPTIONS];      /* of files that are for another operand than their command says; else NULL */
+    const npy_shape *shape[FILE_OPTIONS];   /* of files whose operands have fewer axes than they; else NULL */
+    const invoke_function *function, *then; /* of the library, and of the same structs; or NULL */
+    void *part[NRG_PARTS], *workspace;
 };
 
 int file_command_run(const file_command *command, void *request, char **arguments);
@@ -38,6 +49,9 @@ int file_command_run(const file_command *command, void *request, char **argument
 /* The name of an input's or output's file, for complaints; NULL: absent. */
 const char *file_in(const file_call *call, int input);
 const char *file_out(const file_call *call, int which);
+
+/* The option of this name, or -1. */
+int file_option(const file_call *call, const char *name);
 
 /* CLI_REFUSED after a complaint if the option needs, or excludes, another; else CLI_DONE. */
 int file_needs(const file_call *call, int option, int other);
@@ -81,5 +95,25 @@ int file_check_weights(file_call *call, int w, int b, size_t dim, int beside);
 int file_norm(const file_call *call, int norm, int eps, nrg_norm_spec *spec);
 
 npy_shape file_shape(int ndim, const size_t *dims);
+
+/* What rows of an input's last axis there are, of one element or more. */
+int file_rows(const file_call *call, int input, size_t *rows, size_t *dim);
+
+/* Holds the structs, and which files are given, against the description, before files are read: complains of a file
+ * that the function has no operand for, and of one that it needs. */
+int file_ask(const file_call *call);
+
+/* Checks the inputs against input `first`, by the description; takes memory for outputs and a workspace; sets the operands. */
+int file_bind(file_call *call, int first);
+
+/* And calls the function, or both. */
+int file_run(file_call *call, int first);
+
+/* A backward pass, which a build may be without; --backward is refused there before anything asks for it. */
+#ifdef NRG_NO_BACKWARD
+#define FILE_BACKWARD(function) NULL
+#else
+#define FILE_BACKWARD(function) (&invoke_##function)
+#endif
 
 #endif

@@ -3,6 +3,8 @@
  * The list is a file of these rows, which is what --help prints in this order, without what the command has no place for:
  *
  *     FILE_IN(name, "option", letter, help), FILE_IDS, FILE_BYTES    an input: numbers, positions or ids, bytes; IN_name
+ *     FILE_TYPED(name, "option", letter, field, help)                the same of numbers that may be '<f4' beside '<f2':
+ *                                                                    the request's field for their dtype
  *     FILE_OUT(name, "option", letter, help)                         an output: OUT_name
  *     TEXT(name, "option", help), FLAG                               OPT_name, whose value the command reads, or which has none
  *     DOUBLE(name, "option", field, help), FLOAT, FINITE             a field of the request
@@ -32,15 +34,17 @@
 #include "commands.h"
 #include "file_command.h"
 
-#define FILE_IN(name, option, letter, help) OPTION_ROW(IN, name, option, letter, CLI_VALUE, , help)
-#define FILE_IDS(name, option, letter, help) OPTION_ROW(IN, name, option, letter, CLI_INTEGERS, , help)
-#define FILE_BYTES(name, option, letter, help) OPTION_ROW(IN, name, option, letter, CLI_BYTES, , help)
-#define FILE_OUT(name, option, letter, help) OPTION_ROW(OUT, name, option, letter, CLI_VALUE, , help)
-#define FLAG(name, option, help) OPTION_ROW(OPT, name, option, 0, 0, , help)
-#define TEXT(name, option, help) OPTION_ROW(OPT, name, option, 0, CLI_VALUE, , help)
+#define FILE_IN(name, option, letter, help) OPTION_ROW(IN, name, option, letter, CLI_VALUE, 0, , help)
+#define FILE_TYPED(name, option, letter, field, help)                                                                            \
+    OPTION_ROW(IN, name, option, letter, CLI_VALUE, offsetof(REQUEST, field), , help)
+#define FILE_IDS(name, option, letter, help) OPTION_ROW(IN, name, option, letter, CLI_INTEGERS, 0, , help)
+#define FILE_BYTES(name, option, letter, help) OPTION_ROW(IN, name, option, letter, CLI_BYTES, 0, , help)
+#define FILE_OUT(name, option, letter, help) OPTION_ROW(OUT, name, option, letter, CLI_VALUE, 0, , help)
+#define FLAG(name, option, help) OPTION_ROW(OPT, name, option, 0, 0, , , help)
+#define TEXT(name, option, help) OPTION_ROW(OPT, name, option, 0, CLI_VALUE, , , help)
 #define SWITCH(name, option, field, help)                                                                                        \
-    OPTION_ROW(OPT, name, option, 0, 0, &&(q->field = call->value[OPT_##name] != NULL, 1), help)
-#define FIELD(name, option, read, help) OPTION_ROW(OPT, name, option, 0, CLI_VALUE, &&(!call->value[OPT_##name] || read), help)
+    OPTION_ROW(OPT, name, option, 0, 0, , &&(q->field = call->value[OPT_##name] != NULL, 1), help)
+#define FIELD(name, option, read, help) OPTION_ROW(OPT, name, option, 0, CLI_VALUE, , &&(!call->value[OPT_##name] || read), help)
 #define DOUBLE(name, option, field, help) FIELD(name, option, cli_double(option, call->value[OPT_##name], &q->field), help)
 #define FLOAT(name, option, field, help) FIELD(name, option, cli_float(option, call->value[OPT_##name], &q->field), help)
 #define FINITE(name, option, field, help) FIELD(name, option, cli_finite(option, call->value[OPT_##name], &q->field), help)
@@ -50,7 +54,7 @@
     FIELD(name, option, cli_integer(option, call->value[OPT_##name], least, most, &q->field), help)
 #define WORD(name, option, field, words, help)                                                                                   \
     FIELD(name, option, ((word = cli_word(option, call->value[OPT_##name], words)) >= 0 && (q->field = word, 1)), help)
-#define RULE(wrong, answer) OPTION_ROW(NONE, , , , , &&(!(wrong) || answer == CLI_DONE), )
+#define RULE(wrong, answer) OPTION_ROW(NONE, , , , , , &&(!(wrong) || answer == CLI_DONE), )
 #define NEEDS(option, other) RULE(call->value[option], file_needs(call, option, other))
 #define EXCLUDES(option, other) RULE(call->value[option], file_excludes(call, option, other))
 #define REQUIRED(option) RULE(!call->value[option], file_missing(call, option, ""))
@@ -61,7 +65,7 @@
 #define FORWARD(option) FORWARD_ONLY(option) RULE(!GIVEN(OPT_BACKWARD) && !GIVEN(option), file_missing(call, option, ""))
 #define BACKWARD(option)                                                                                                         \
     BACKWARD_ONLY(option) RULE(GIVEN(OPT_BACKWARD) && !GIVEN(option), file_missing(call, option, " with --backward"))
-#define HELP(help) OPTION_ROW(NONE, , , , , , help)
+#define HELP(help) OPTION_ROW(NONE, , , , , , , help)
 
 #define ONLY_IN_IN(...) __VA_ARGS__
 #define ONLY_IN_OUT(...)
@@ -77,14 +81,14 @@
 #define ONLY_OPT_NONE(...)
 
 enum {
-#define OPTION_ROW(where, name, option, letter, takes, read, help) ONLY_IN_##where(IN_##name, )
+#define OPTION_ROW(where, name, option, letter, takes, own, read, help) ONLY_IN_##where(IN_##name, )
 #include OPTIONS_DEF
 #undef OPTION_ROW
     INPUTS
 };
 
 enum {
-#define OPTION_ROW(where, name, option, letter, takes, read, help) ONLY_OUT_##where(OUT_##name, )
+#define OPTION_ROW(where, name, option, letter, takes, own, read, help) ONLY_OUT_##where(OUT_##name, )
 #include OPTIONS_DEF
 #undef OPTION_ROW
     OUTPUTS
@@ -92,7 +96,7 @@ enum {
 
 enum {
     OPT_BEFORE_ALL = INPUTS + OUTPUTS - 1,
-#define OPTION_ROW(where, name, option, letter, takes, read, help) ONLY_OPT_##where(OPT_##name, )
+#define OPTION_ROW(where, name, option, letter, takes, own, read, help) ONLY_OPT_##where(OPT_##name, )
 #include OPTIONS_DEF
 #undef OPTION_ROW
     OPT_ISA,
@@ -102,7 +106,7 @@ enum {
 
 #ifdef COMMAND
 static const cli_option options[OPTIONS + 1] = {
-#define OPTION_ROW(where, name, option, letter, takes, read, help)                                                               \
+#define OPTION_ROW(where, name, option, letter, takes, own, read, help)                                                          \
     ONLY_IN_##where([IN_##name] = {option, letter, takes}, ) ONLY_OUT_##where([INPUTS + OUT_##name] = {option, letter, takes}, ) \
         ONLY_OPT_##where([OPT_##name] = {option, letter, takes}, )
 #include OPTIONS_DEF
@@ -112,8 +116,15 @@ static const cli_option options[OPTIONS + 1] = {
     [OPTIONS] = {NULL, 0, 0},
 };
 
+static const file_operand operands[INPUTS + OUTPUTS] = {
+#define OPTION_ROW(where, name, option, letter, takes, own, read, help)                                                          \
+    ONLY_IN_##where([IN_##name] = {#name, own}, ) ONLY_OUT_##where([INPUTS + OUT_##name] = {#name, own}, )
+#include OPTIONS_DEF
+#undef OPTION_ROW
+};
+
 static const char command_help[] =
-#define OPTION_ROW(where, name, option, letter, takes, read, help) help
+#define OPTION_ROW(where, name, option, letter, takes, own, read, help) help
 #include OPTIONS_DEF
 #undef OPTION_ROW
     ;
@@ -125,7 +136,7 @@ static inline int read_fields(const file_call *call, REQUEST *q)
     int word;
     (void)call, (void)q, (void)word; /* not every command has fields */
     return 1
-#define OPTION_ROW(where, name, option, letter, takes, read, help) read
+#define OPTION_ROW(where, name, option, letter, takes, own, read, help) read
 #include OPTIONS_DEF
 #undef OPTION_ROW
         ;
@@ -136,7 +147,8 @@ static int compute(file_call *call);
 
 int RUN(char **arguments)
 {
-    static const file_command command = {COMMAND, command_help, options, INPUTS, OUTPUTS, OPTIONS, OPERAND, ask, compute};
+    static const file_command command = {COMMAND, command_help, options, operands, INPUTS,
+                                         OUTPUTS, OPTIONS,      OPERAND, ask,      compute};
     REQUEST q;
     memset(&q, 0, sizeof q);
     return file_command_run(&command, &q, arguments);

@@ -35,22 +35,26 @@ static float widen(uint16_t half)
     return half & 0x8000 ? -magnitude : magnitude;
 }
 
+int array_widen(npy_array *array)
+{
+    const uint16_t *halves = array->data;
+    /* an input's bytes fit, and so do as many in f32: npy.c */
+    float *wide = malloc(array->count ? array->count * sizeof *wide : 1);
+    if (!wide)
+        return arrays_no_memory(array->count * sizeof *wide);
+    for (size_t i = 0; i < array->count; i++)
+        wide[i] = widen(halves[i]);
+    free(array->data);
+    array->data = wide;
+    array->dtype = NRG_F32;
+    return CLI_DONE;
+}
+
 int arrays_match_weights(npy_array *w, npy_array *b)
 {
     if (!w->data || !b->data || w->dtype == b->dtype)
         return CLI_DONE;
-    npy_array *narrow = w->dtype == NRG_F16 ? w : b;
-    const uint16_t *halves = narrow->data;
-    /* an input's bytes fit, and so do as many in f32: npy.c */
-    float *wide = malloc(narrow->count * sizeof *wide);
-    if (!wide)
-        return arrays_no_memory(narrow->count * sizeof *wide);
-    for (size_t i = 0; i < narrow->count; i++)
-        wide[i] = widen(halves[i]);
-    free(narrow->data);
-    narrow->data = wide;
-    narrow->dtype = NRG_F32;
-    return CLI_DONE;
+    return array_widen(w->dtype == NRG_F16 ? w : b);
 }
 
 int array_reserve(npy_array *array)
@@ -103,5 +107,6 @@ int arrays_write(const npy_array *arrays, const char *const *names, int count, o
 void arrays_free(npy_array *arrays, int count)
 {
     for (int i = 0; i < count; i++)
-        free(arrays[i].data);
+        if (!arrays[i].is_lent)
+            free(arrays[i].data);
 }

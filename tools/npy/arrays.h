@@ -15,6 +15,9 @@ int array_check_shape(const npy_array *array, const char *name, const npy_shape 
 /* w and b are of one dtype for the library; of two that differ, the 16-bit one is widened, which changes no value. */
 int arrays_match_weights(npy_array *w, npy_array *b);
 
+/* Its f16 elements become f32. */
+int array_widen(npy_array *array);
+
 /* For an output whose dtype, shape and count are known. */
 int array_reserve(npy_array *array);
 

@@ -30,6 +30,7 @@ typedef struct npy_array {
     nrg_dtype dtype; /* NRG_F32 or NRG_F16, or of bytes NPY_U1 or NPY_I1; of integers NRG_DTYPE_SAME */
     npy_shape shape;
     size_t count; /* elements */
+    int is_lent;  /* data is an output's, too */
     void *data;   /* from malloc; never NULL after npy_read, not even for no elements. Of integers: int32_t */
 } npy_array;
 

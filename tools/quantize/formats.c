@@ -42,9 +42,7 @@ int formats_ask(const file_call *call, const format_options *options, nrg_quant_
         !formats_read(call, options->format, scales, format))
         return CLI_REFUSED;
     *rounding = call->value[options->away] ? NRG_QUANT_ROUND_AWAY : NRG_QUANT_ROUND_TO_EVEN;
-    if (call->value[q])
-        return CLI_DONE;
-    return file_missing(call, q, " with --format");
+    return CLI_DONE;
 }
 
 size_t *formats_last_axis(npy_shape *shape, const char *name, nrg_quant_format format, size_t step, size_t together)
