@@ -101,27 +101,10 @@ fresh "$work"
 cd "$work"
 
 # the list of files, one by one, is what there is
-block files | awk '{ for (i = 2; i <= NF; i++) print $1 $i }' | sort >listed
+block files >files.sh
+(cd "$root" && sh -e "$work/files.sh" | sort) >listed
 (cd "$root" && find src -name '*.c' | sort) >found
-diff listed found || die "(<) listed in docs/howto/vendor-sources.md and not in src/, or (>) the reverse"
-
-# and the files of each family are those of the builds
-block families >families.txt
-"$(numpy_python)" - "$root/src/sources.txt" <<'END'
-import sys
-built, listed = {}, {}
-for words in map(str.split, open(sys.argv[1])):
-    if words and words[0] not in ("#", "path", "always"):
-        prefix = "" if words[1] == "core" else "PATH/"
-        built.setdefault(words[0].replace("+", " "), set()).update(prefix + file for file in words[2:])
-for words in map(str.split, open("families.txt")):
-    files = {word for word in words if word.endswith(".c")}
-    listed.setdefault(" ".join(word for word in words if word not in files), set()).update(files)
-for part in sorted(built.keys() | listed.keys()):
-    differ = built.get(part, set()) ^ listed.get(part, set())
-    if differ:
-        sys.exit(f"{part}: {sorted(differ)} only in src/sources.txt or only in docs/howto/smaller-builds.md")
-END
+diff listed found || die "(<) listed in src/sources.txt and not in src/, or (>) the reverse"
 
 block "$arch" >build.sh
 if [[ $extent != full ]]; then
@@ -242,22 +225,18 @@ END
 # smaller-builds.md, "Exclude a family": norms, activations and rope, forward
 some_families() {
     local kept=(norm activation rope) less=(avx2 avx512 neon) definitions path runs
-    mapfile -t left_out < <(block families | tr -s ' ' '\n' | grep -v '\.c$' | sort -u | grep -vxF -f <(printf '%s\n' "${kept[@]}"))
-    cp -R "$root/src" every-file
-    block families | while read -r -a words; do
-        part=() files=()
-        for word in "${words[@]}"; do
-            if [[ $word == *.c ]]; then files+=("$word"); else part+=("$word"); fi
+    grep -E '^[a-z_+]+ (core|paths|vectors) ' "$root/src/sources.txt" | grep -v '^always ' >parts
+    mapfile -t left_out < <(cut -d ' ' -f 1 parts | tr + '\n' | sort -u | grep -vxF -f <(printf '%s\n' "${kept[@]}"))
+    while read -r part kind files; do
+        [[ " ${left_out[*]} " == *" ${part%+*} "* || " ${left_out[*]} " == *" ${part#*+} "* ]] || continue
+        for file in $files; do
+            case $kind in
+            core) echo "$file" ;;
+            paths) printf '%s\n' {scalar,generic,avx2,avx512,neon}/"$file" ;;
+            vectors) printf '%s\n' {generic,avx2,avx512,neon}/"$file" ;;
+            esac
         done
-        ((${#files[@]})) || die "docs/howto/smaller-builds.md: a line of a family has no files"
-        if [[ " ${left_out[*]} " == *" ${part[0]} "* || " ${left_out[*]} " == *" ${part[-1]} "* ]]; then
-            for file in "${files[@]}"; do
-                found=$(cd every-file && for path in scalar generic avx2 avx512 neon; do find "${file/PATH/$path}" 2>/dev/null || :; done | sort -u)
-                [[ -n $found ]] || die "docs/howto/smaller-builds.md: no file $file"
-                printf '%s\n' "$found"
-            done
-        fi
-    done | sort >left-out-files
+    done <parts >left-out-files
     mkdir families
     cp -R "$root/src" "$root/include" families
     (cd families/src && xargs rm) <left-out-files
