@@ -27,16 +27,14 @@ static void leave(const char *op, const void *job)
     }
 }
 
-#define STUB(op, job, column)                                                                                                    \
-    static void stub_##op##_##column(const struct nrg_##job##_job *j)                                                            \
+#define STUB(path, isa, op, job, dtype, column)                                                                                  \
+    void nrg_##path##_##op##_##dtype(const struct nrg_##job##_job *j)                                                            \
     {                                                                                                                            \
         leave(#op, j);                                                                                                           \
         note(#op, column);                                                                                                       \
     }
-#define ENTRY(path, isa, op, column) stub_##op##_##column,
-#define TABLE(op, dtype, column)                                                                                                 \
-    nrg_##op##_kernel *const nrg_##op##_##dtype##_kernels[NRG_PATHS] = {NRG_EACH_PATH(ENTRY, op, column)};
-#define STUBS(op, job) STUB(op, job, 0) STUB(op, job, 1) STUB(op, job, 2) TABLE(op, f32, 0) TABLE(op, f16, 1) TABLE(op, bf16, 2)
+#define STUBS(op, job)                                                                                                           \
+    NRG_EACH_PATH(STUB, op, job, f32, 0) NRG_EACH_PATH(STUB, op, job, f16, 1) NRG_EACH_PATH(STUB, op, job, bf16, 2)
 #define NRG_KERNEL(family, op, job) STUBS(op, job)
 #define NRG_SUBKERNEL(op, name, job) STUBS(name, job)
 #include "../../src/kernels.def"

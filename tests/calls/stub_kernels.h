@@ -1,4 +1,4 @@
-/* Tables of kernels that do nothing but count their calls: with them in the place of src/tables/, operands may be anything.
+/* Kernels that do nothing but count their calls: with them in the place of every path's, operands may be anything.
  *
  * SPDX-License-Identifier: MIT */
 #ifndef NRG_TESTS_CALLS_STUB_KERNELS_H
