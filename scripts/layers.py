@@ -7,7 +7,7 @@ Fails, and says where, if
 - files include each other in a circle,
 - a file includes one of a room that is not below its own (ROOMS),
 - a header is reached both from the scalar path and from the vector paths, beyond the contract of both (SHARED),
-- anything but a table and the scalar path names a kernel of it.
+- anything but the scalar path names a kernel of it.
 """
 import pathlib
 import re
@@ -24,7 +24,6 @@ ROOMS = {
     "internal.h": {"paths.h", "kernels.h"},
     "cpu.c": CONTRACT,
     "dispatch.c": CONTRACT,
-    "tables": CONTRACT,
     "operands": CONTRACT | {"exact"},
     "exact": CONTRACT,
     "calls": CONTRACT | {"operands", "exact"},
@@ -78,7 +77,7 @@ def main():
         for to in includes[file]:
             if room(to) != room(file) and room(to) not in ROOMS[room(file)]:
                 faults.append(f"{short(file)}: includes {short(to)}, and {room(to)} is not below {room(file)}")
-        names = set() if room(file) in ("scalar", "tables") else set(SCALAR_KERNEL.findall(COMMENT.sub("", file.read_text())))
+        names = set() if room(file) == "scalar" else set(SCALAR_KERNEL.findall(COMMENT.sub("", file.read_text())))
         faults += [f"{short(file)}: names {name}" for name in sorted(names)]
 
     reached = {}

@@ -22,9 +22,9 @@ clang=(clang -std=c11 -ffreestanding -nostdlibinc -isystem "$headers" -ffp-contr
 cl=(--target=x86_64-pc-windows-msvc -U__clang__ -U__SIZEOF_INT128__ -isystem "$headers/cl" -Wno-unknown-pragmas
     -Wno-language-extension-token)
 no_cpu=(-U__x86_64__ -U__x86_64)
-core=(src/*.c src/calls/*.c src/exact/*.c src/operands/*.c src/tables/*.c src/scalar/*.c)
+core=(src/*.c src/calls/*.c src/exact/*.c src/operands/*.c src/scalar/*.c)
 # what asks for the platform, and of everything else a file
-some=(src/*.c src/exact/*.c src/{calls,operands,scalar}/norm.c src/tables/norm_forward.c)
+some=(src/*.c src/exact/*.c src/{calls,operands,scalar}/norm.c)
 failed=0
 [[ $# == 0 || ($# == 1 && $1 == --full) ]] || die "usage: scripts/platforms.sh [--full]"
 full=$#

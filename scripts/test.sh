@@ -419,7 +419,7 @@ code_sizes() {
         NR > 1 {
             sub(/.*\//, "", $6); sub(/\.c\.o$/, "", $6)
             folder = $6 ~ /_/ ? $6 : "src"; sub(/_.*/, "", folder)
-            name = $6; sub(/^[^_]*_/, "", name); name = folder == "tables" ? folder : name
+            name = $6; sub(/^[^_]*_/, "", name)
             if (!(folder in sum)) folders[++columns] = folder
             if (!(name in total)) names[++rows] = name
             bytes[name, folder] += $1 + $2; total[name] += $1 + $2; sum[folder] += $1 + $2; sum["all"] += $1 + $2

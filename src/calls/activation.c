@@ -6,6 +6,7 @@
 #include "planes.h"
 #include "share.h"
 #include "stream.h"
+#include "tables.h"
 
 /* One of no elements where there is nothing to do. */
 static inline void fill_job(nrg_activation_job *job, const nrg_activation_flat *args, size_t bytes, int ith, int nth)
@@ -48,6 +49,8 @@ static __attribute__((noinline)) nrg_status check_flat(size_t *bytes, const nrg_
     return status;
 }
 
+NRG_TABLES(activation)
+
 nrg_status nrg_activation_forward(nrg_activation g, nrg_dtype dtype, size_t count, const void *x, void *o, int ith, int nth)
 {
     nrg_activation_job job;
@@ -72,6 +75,8 @@ nrg_status nrg_activation_forward_check(nrg_activation g, nrg_dtype dtype, size_
 }
 
 #ifndef NRG_NO_BACKWARD
+NRG_TABLES(activation_backward)
+
 nrg_status nrg_activation_backward(nrg_activation g, nrg_dtype dtype, size_t count, const void *x, const void *d_o, void *dx,
                                    int ith, int nth)
 {

@@ -8,6 +8,7 @@
 #include "channel_spec.h"
 #include "share.h"
 #include "stream.h"
+#include "tables.h"
 
 /* 1/(batches + 1), or the spec's momentum. */
 static double momentum_of(const nrg_channel_norm_spec *s, const nrg_channel_norm_args *a)
@@ -90,6 +91,8 @@ static void copy_channels(float *to, const float *from, const nrg_channel_norm_j
     for (size_t c = job->begin; c < job->end; c++)
         to[c] = from[c];
 }
+
+NRG_TABLES(channel_norm_forward)
 
 nrg_status nrg_channel_norm_forward(const nrg_channel_norm_spec *spec, const nrg_channel_norm_args *args, int ith, int nth)
 {

@@ -11,6 +11,7 @@
 #include "reduce.h"
 #include "share.h"
 #include "stream.h"
+#include "tables.h"
 
 /* Whether all statistics and sums that are given are of sets with elements. */
 static int have_elements(const nrg_channel_statistics *statistics, const int64_t *sums, size_t sets)
@@ -118,6 +119,8 @@ static void reduce_blocks(const nrg_channel_norm_backward_job *job, const nrg_ch
     if (args->db)
         reduce(job->block_db, job->c, blocks, begin, end, args->db, 1, job->accumulate);
 }
+
+NRG_TABLES(channel_norm_backward)
 
 static nrg_status backward(const nrg_call *call, const nrg_channel_norm_spec *spec, const nrg_channel_norm_backward_args *args,
                            int64_t *sums, int ith, int nth)

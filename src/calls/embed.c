@@ -9,6 +9,7 @@
 #include "quick.h"
 #include "share.h"
 #include "stream.h"
+#include "tables.h"
 
 static inline nrg_status fill_job(nrg_embed_job *job, const embed_call *call, size_t o_stride, int ith, int nth)
 {
@@ -83,6 +84,8 @@ static __attribute__((noinline)) nrg_status make_job(nrg_embed_job *job, const n
     const embed_call call = embed_call_of(args, &terms, &l);
     return fill_job(job, &call, l.stride[NRG_EMBED_O][0], ith, nth);
 }
+
+NRG_TABLES(embed)
 
 nrg_status nrg_embed_forward(const nrg_embed_args *args, int ith, int nth)
 {

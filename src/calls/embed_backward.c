@@ -10,6 +10,7 @@
 #include "embed_rows.h"
 #include "share.h"
 #include "stream.h"
+#include "tables.h"
 
 /* Shares end at whole columns of this many: whole steps of every kernel, and whole cache lines. */
 enum { COLUMNS = 64 };
@@ -197,6 +198,8 @@ static __attribute__((noinline)) nrg_status make_share(share *s, const nrg_embed
     }
     return NRG_OK;
 }
+
+NRG_TABLES(embed_backward)
 
 nrg_status nrg_embed_backward(const nrg_embed_backward_args *args, int ith, int nth)
 {

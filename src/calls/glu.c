@@ -11,6 +11,7 @@
 #include "planes.h"
 #include "share.h"
 #include "stream.h"
+#include "tables.h"
 
 enum { A, B, D_O, O, DA, DB }; /* tensors of the planes, whose lowest level are the elements of a row */
 
@@ -115,6 +116,8 @@ static size_t row_offset(const size_t stride[NRG_LEVELS], const size_t index[NRG
     return index[0] * stride[0] + index[1] * stride[1] + index[2] * stride[2];
 }
 
+NRG_TABLES(glu_quantized)
+
 /* A call with bytes instead of o: rows in planes, none of which are made one. A call of the kernel for each row. */
 static __attribute__((noinline)) nrg_status forward_quantized(const nrg_glu_args *a, int ith, int nth)
 {
@@ -145,6 +148,8 @@ static __attribute__((noinline)) nrg_status forward_quantized(const nrg_glu_args
     return NRG_OK;
 }
 #endif
+
+NRG_TABLES(glu)
 
 nrg_status nrg_glu_forward(const nrg_glu_args *args, int ith, int nth)
 {
@@ -183,6 +188,8 @@ static inline int is_plain_backward(nrg_laid *l, const nrg_glu_args *a, int ith,
              (l->stride[NRG_GLU_BACKWARD_D_O][0] ^ row) | (l->stride[NRG_GLU_BACKWARD_DA][0] ^ row) |
              (l->stride[NRG_GLU_BACKWARD_DB][0] ^ row));
 }
+
+NRG_TABLES(glu_backward)
 
 nrg_status nrg_glu_backward(const nrg_glu_args *args, int ith, int nth)
 {

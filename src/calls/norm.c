@@ -13,6 +13,7 @@
 #include "quick.h"
 #include "share.h"
 #include "stream.h"
+#include "tables.h"
 
 /* What a norm makes of its arguments: real strides, dtypes of y, r and w, bytes in all. */
 typedef struct norm_call {
@@ -310,6 +311,13 @@ static void run_planes(nrg_norm_forward_kernel *norm, nrg_norm_job *job, nrg_nor
         norm(job);
     }
 }
+
+NRG_TABLES(norm_forward)
+NRG_TABLES(norm_gated)
+NRG_TABLES(norm_rms)
+#ifndef NRG_NO_QUANTIZE
+NRG_TABLES(norm_quantized)
+#endif
 
 /* The tables of the kernels that a function may need, by dtype. A program is linked with those of the functions it calls. */
 typedef struct norm_kernels {

@@ -12,6 +12,7 @@
 #include "reduce.h"
 #include "share.h"
 #include "stream.h"
+#include "tables.h"
 
 /* Rows of the kernel: groups that share one w and b are rows. */
 static size_t rows_of(const nrg_norm_spec *spec, const nrg_norm_backward_args *args)
@@ -138,6 +139,8 @@ static __attribute__((noinline)) nrg_status make_job(nrg_norm_backward_job *job,
         set_planes(planes, job, s, a, &l);
     return NRG_OK;
 }
+
+NRG_TABLES(norm_backward)
 
 static __attribute__((noinline)) void run(const nrg_norm_backward_job *job, nrg_dtype dtype)
 {

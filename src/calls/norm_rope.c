@@ -9,6 +9,7 @@
 #include "norm_formula.h"
 #include "rope_job.h"
 #include "share.h"
+#include "tables.h"
 
 #define NRG_OF NRG_NORM_ROPE
 #define NRG_NAME norm_rope_forward
@@ -80,6 +81,8 @@ static __attribute__((noinline)) void run_batches(nrg_norm_rope_kernel *norm_rop
         norm_rope(&one);
     }
 }
+
+NRG_TABLES(norm_rope)
 
 nrg_status nrg_norm_rope_forward(const nrg_norm_spec *norm, const nrg_rope_spec *rope, const nrg_rope_args *rope_args,
                                  const nrg_norm_args *q, const nrg_norm_args *k, int ith, int nth)

@@ -11,6 +11,7 @@
 #include "planes.h"
 #include "share.h"
 #include "stream.h"
+#include "tables.h"
 
 enum { TURN_BYTES = 64 << 10 /* of r, which wait for the second norm */ };
 
@@ -146,6 +147,11 @@ static __attribute__((noinline)) void run_planes(nrg_norm_sandwich_kernel *sandw
         sandwich(&one);
     }
 }
+
+NRG_TABLES(norm_sandwich)
+#ifndef NRG_NO_QUANTIZE
+NRG_TABLES(norm_sandwich_quantized)
+#endif
 
 nrg_status nrg_norm_sandwich_forward(const nrg_norm_spec *first, const nrg_norm_spec *second, const nrg_norm_sandwich_args *args,
                                      int ith, int nth)

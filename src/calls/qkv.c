@@ -9,6 +9,7 @@
 #include "norm_formula.h"
 #include "qkv_slots.h"
 #include "rope_slice.h"
+#include "tables.h"
 
 enum { Q, K, V, TENSORS };
 
@@ -133,6 +134,8 @@ static __attribute__((noinline)) nrg_status make_call(qkv_call *call, const nrg_
     complete(call, norm, rope, a, backward, ith);
     return NRG_OK;
 }
+
+NRG_TABLES(qkv)
 
 /* Rows first to end of a tensor of tokens that the table has, of which `token` is the first. slots: of these tokens; NULL: they
  * follow each other from `row` on. Everything that a kernel may have changed is set. */

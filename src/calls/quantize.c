@@ -9,6 +9,7 @@
 #include "planes.h"
 #include "share.h"
 #include "stream.h"
+#include "tables.h"
 
 enum { X, Q, SCALES }; /* tensors of the planes, whose lowest level are groups of rows */
 
@@ -125,6 +126,8 @@ static inline void run(nrg_quantize_kernel *kernel, const nrg_quantize_job *all,
         run_planes(kernel, all, p);
 }
 
+NRG_TABLES(quantize)
+
 nrg_status nrg_quantize(const nrg_quantize_args *args, int ith, int nth)
 {
     nrg_quantize_job job;
@@ -136,6 +139,8 @@ nrg_status nrg_quantize(const nrg_quantize_args *args, int ith, int nth)
 }
 
 nrg_status nrg_quantize_check(const nrg_quantize_args *args) { return NRG_ASK(quantize, args); }
+
+NRG_TABLES(dequantize)
 
 nrg_status nrg_dequantize(const nrg_dequantize_args *args, int ith, int nth)
 {

@@ -7,8 +7,11 @@
 #include "../operands/recurrent.h"
 #include "reduce.h"
 #include "share.h"
+#include "tables.h"
 
 /* ---- forward ---- */
+
+NRG_TABLES(recurrent)
 
 nrg_status nrg_recurrent_forward(const nrg_recurrent_args *a, int ith, int nth)
 {
@@ -90,6 +93,8 @@ static float *mark_of(const nrg_recurrent_backward_job *job)
     return floats ? job->g + floats : NULL;
 }
 
+NRG_TABLES(recurrent_reduce)
+
 /* Share ith of nth of the rows of dw and db. */
 static void reduce_rows(nrg_recurrent_backward_job *job, nrg_dtype dtype, int ith, int nth)
 {
@@ -98,6 +103,8 @@ static void reduce_rows(nrg_recurrent_backward_job *job, nrg_dtype dtype, int it
     if (job->begin < job->end && (job->dw || job->db))
         NRG_ACTIVE_KERNEL(recurrent_reduce, dtype)(job);
 }
+
+NRG_TABLES(recurrent_backward)
 
 nrg_status nrg_recurrent_backward(const nrg_recurrent_backward_args *args, int ith, int nth)
 {

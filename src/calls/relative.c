@@ -7,6 +7,7 @@
 #include "../operands/heads.h"
 #include "../operands/relative.h"
 #include "share.h"
+#include "tables.h"
 
 _Static_assert((int)NRG_RELATIVE_SCORES_TABLE == (int)NRG_RELATIVE_VALUES_TABLE &&
                    (int)NRG_RELATIVE_SCORES_SCORES == (int)NRG_RELATIVE_VALUES_O &&
@@ -70,6 +71,8 @@ static __attribute__((noinline)) nrg_status make_job(nrg_relative_job *job, cons
     return NRG_OK;
 }
 
+NRG_TABLES(relative_scores)
+
 nrg_status nrg_relative_scores(const nrg_relative_args *args, int ith, int nth)
 {
     nrg_relative_job job;
@@ -80,6 +83,8 @@ nrg_status nrg_relative_scores(const nrg_relative_args *args, int ith, int nth)
 }
 
 nrg_status nrg_relative_scores_check(const nrg_relative_args *args) { return NRG_ASK(relative_scores, args); }
+
+NRG_TABLES(relative_values)
 
 nrg_status nrg_relative_values(const nrg_relative_args *args, int ith, int nth)
 {
@@ -93,6 +98,8 @@ nrg_status nrg_relative_values(const nrg_relative_args *args, int ith, int nth)
 nrg_status nrg_relative_values_check(const nrg_relative_args *args) { return NRG_ASK(relative_values, args); }
 
 #ifndef NRG_NO_BACKWARD
+NRG_TABLES(relative_backward)
+
 nrg_status nrg_relative_backward(const nrg_relative_args *args, int ith, int nth)
 {
     nrg_relative_job job;

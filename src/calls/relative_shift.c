@@ -8,8 +8,11 @@
 #include "../operands/relative_shift.h"
 #include "share.h"
 #include "stream.h"
+#include "tables.h"
 
 /* ---- the shift ---- */
+
+NRG_TABLES(relative_shift)
 
 /* Forward and backward: the other slope. */
 static nrg_status shift(const nrg_relative_shift_args *a, int backward, int ith, int nth)
@@ -65,6 +68,8 @@ static int heads_together(const void *tensor, const nrg_head_strides *s, const n
     return !tensor || a->heads == 1 || s->head == a->dim * (a->dtype == NRG_F32 ? 4 : 2);
 }
 
+NRG_TABLES(head_bias_pair)
+
 nrg_status nrg_head_bias_forward(const nrg_head_bias_args *a, int ith, int nth)
 {
     nrg_laid l;
@@ -108,6 +113,8 @@ nrg_status nrg_head_bias_forward(const nrg_head_bias_args *a, int ith, int nth)
 nrg_status nrg_head_bias_forward_check(const nrg_head_bias_args *args) { return NRG_ASK(head_bias_forward, args); }
 
 #ifndef NRG_NO_BACKWARD
+NRG_TABLES(head_bias_pair_backward)
+
 nrg_status nrg_head_bias_backward(const nrg_head_bias_args *a, int ith, int nth)
 {
     nrg_laid l;

@@ -11,6 +11,7 @@
 #include "quick.h"
 #include "rope_job.h"
 #include "share.h"
+#include "tables.h"
 
 size_t nrg_rope_pairs(const nrg_rope_spec *spec)
 {
@@ -143,6 +144,8 @@ static __attribute__((noinline)) nrg_status make_jobs(nrg_rope_job job[2], rope_
                    nrg_wants_stream_past_l3(args->store, l.bytes));
     return NRG_OK;
 }
+
+NRG_TABLES(rope)
 
 static nrg_status rotate(const nrg_rope_spec *spec, const nrg_rope_args *args, int ith, int nth, int backward)
 {

@@ -9,6 +9,7 @@
 #include "../operands/score_bias.h"
 #include "share.h"
 #include "stream.h"
+#include "tables.h"
 
 size_t nrg_score_bias_diagonals(size_t queries, size_t keys) { return nrg_diagonals(queries, keys); }
 
@@ -21,6 +22,8 @@ static __attribute__((noinline)) nrg_status lay(nrg_laid *l, const nrg_score_bia
 {
     return score_bias_forward_precheck(a, ith, nth, l) ? NRG_OK : NRG_LAY(l, score_bias_forward, a);
 }
+
+NRG_TABLES(score_bias)
 
 nrg_status nrg_score_bias_forward(const nrg_score_bias_args *a, int ith, int nth)
 {
@@ -88,6 +91,8 @@ static size_t share_of_diagonals(const score_shape *s, int ith, int nth)
     }
     return head * s->diagonals + low / LINE_OF_DOUBLES * LINE_OF_DOUBLES;
 }
+
+NRG_TABLES(score_bias_backward)
 
 nrg_status nrg_score_bias_backward(const nrg_score_bias_backward_args *a, int ith, int nth)
 {

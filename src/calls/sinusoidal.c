@@ -7,6 +7,7 @@
 #include "../operands/place.h"
 #include "../operands/sinusoidal.h"
 #include "share.h"
+#include "tables.h"
 
 nrg_status nrg_sinusoidal_frequencies(const nrg_sinusoidal_spec *spec, double *frequencies)
 {
@@ -34,6 +35,8 @@ static __attribute__((noinline)) nrg_status lay_table(nrg_laid *l, const nrg_sin
 {
     return sinusoidal_table_precheck(s, a, ith, nth, l) ? NRG_OK : NRG_LAY(l, sinusoidal_table, s, a);
 }
+
+NRG_TABLES(position_table)
 
 nrg_status nrg_sinusoidal_table(const nrg_sinusoidal_spec *s, const nrg_sinusoidal_args *a, int ith, int nth)
 {

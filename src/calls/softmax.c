@@ -10,6 +10,7 @@
 #include "../operands/softmax.h"
 #include "share.h"
 #include "stream.h"
+#include "tables.h"
 
 /* The first position is within ±2^61, and queries and keys are at most 2^61. So no query is 2^62 away from a key, and a window of
  * 2^62 cuts nothing. */
@@ -70,6 +71,8 @@ static __attribute__((noinline)) nrg_status make_job(nrg_softmax_job *job, const
         fill_job(job, a, &l, ith, nth);
     return status;
 }
+
+NRG_TABLES(softmax)
 
 nrg_status nrg_softmax_forward(const nrg_softmax_args *args, int ith, int nth)
 {
@@ -144,6 +147,8 @@ static __attribute__((noinline)) nrg_status make_backward_job(nrg_softmax_backwa
         fill_backward(job, a, &l, ith, nth);
     return status;
 }
+
+NRG_TABLES(softmax_backward)
 
 nrg_status nrg_softmax_backward(const nrg_softmax_backward_args *args, int ith, int nth)
 {

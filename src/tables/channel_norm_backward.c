@@ -1,3 +1,0 @@
-/* SPDX-License-Identifier: MIT */
-#define NRG_OP channel_norm_backward
-#include "table.h"

@@ -1,3 +1,0 @@
-/* SPDX-License-Identifier: MIT */
-#define NRG_OP channel_norm_forward
-#include "table.h"

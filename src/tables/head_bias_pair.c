@@ -1,3 +1,0 @@
-/* SPDX-License-Identifier: MIT */
-#define NRG_OP head_bias_pair
-#include "table.h"

@@ -1,3 +1,0 @@
-/* SPDX-License-Identifier: MIT */
-#define NRG_OP relative_backward
-#include "table.h"
