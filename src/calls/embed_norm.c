@@ -47,27 +47,17 @@ static __attribute__((noinline)) nrg_status make_jobs(nrg_embed_job *embed, nrg_
     embed->o_stride = apart ? r_stride : o_stride;
     embed->dim = a->dim;
     embed->stream = 0;
-    *norm = (nrg_norm_job){
-        .x = embed->o,
-        .w = n->w,
-        .b = n->b,
-        .o = n->o,
-        .r = apart ? NULL : n->r,
-        .mean = n->mean,
-        .rstd = n->rstd,
-        .x_stride = embed->o_stride,
-        .o_stride = o_stride,
-        .r_stride = r_stride,
-        .dim = a->dim / s->groups,
-        .groups = s->groups,
-        .y_f32 = a->dtype == NRG_F32,
-        .r_f32 = r_dtype == NRG_F32,
-        .w_f32 = nrg_own_dtype(s->w_dtype, s->dtype) == NRG_F32,
-        .stream = nrg_wants_stream(n->store, call.bytes),
-        .gate = s->gate,
-        .activation = s->activation,
-    };
-    set_formula(&norm->formula, s, norm->dim);
+    begin_norm(norm, s, n->w, n->b);
+    norm->x = embed->o;
+    norm->o = n->o;
+    norm->r = apart ? NULL : n->r;
+    norm->mean = n->mean;
+    norm->rstd = n->rstd;
+    norm->x_stride = embed->o_stride;
+    norm->o_stride = o_stride;
+    norm->r_stride = r_stride;
+    norm->r_f32 = r_dtype == NRG_F32;
+    norm->stream = nrg_wants_stream(n->store, call.bytes);
     return NRG_OK;
 }
 

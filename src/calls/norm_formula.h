@@ -8,6 +8,7 @@
 
 #include "../internal.h"
 #include "../job/norm.h"
+#include "../operands/describe.h"
 
 /* The divisor's three forms: a sum's eps is a mean's of eps/d, a length's of eps/√d. d is a group's. mode: the spec's, which a
  * caller may know. */
@@ -46,6 +47,30 @@ static inline void set_formula_of(nrg_norm_formula *f, const nrg_norm_spec *s, s
 static inline void set_formula(nrg_norm_formula *f, const nrg_norm_spec *s, size_t group_dim)
 {
     set_formula_of(f, s, group_dim, s->eps_mode);
+}
+
+/* The job of a norm inside of another call, without rows: x, o and what else there is are still to be set. Field by field: a
+ * literal clears all of it first, by a string instruction, which takes as long as a head. */
+static inline void begin_norm(nrg_norm_job *job, const nrg_norm_spec *s, const void *w, const void *b)
+{
+    job->x = job->y = job->z = NULL;
+    job->w = w;
+    job->b = b;
+    job->o = job->r = NULL;
+    job->quant = NULL;
+    job->mean = job->rstd = NULL;
+    job->statistics = NULL;
+    job->x_stride = job->y_stride = job->z_stride = job->o_stride = job->r_stride = 0;
+    job->dim = s->groups == 1 ? s->dim : s->dim / s->groups;
+    job->groups = s->groups;
+    job->row_begin = job->row_end = 0;
+    job->y_f32 = job->r_f32 = s->dtype == NRG_F32;
+    job->w_f32 = nrg_own_dtype(s->w_dtype, s->dtype) == NRG_F32;
+    job->after = job->stream = job->from_r = job->o_f32 = job->alike = 0;
+    job->gate = NRG_GATE_NONE;
+    job->activation = s->activation;
+    job->part = NRG_NORM_WHOLE;
+    set_formula(&job->formula, s, job->dim);
 }
 
 #endif

@@ -15,30 +15,6 @@
 #define NRG_NAME norm_rope_forward
 #include "../operands/precheck.h"
 
-/* Field by field: a literal clears all of it first, by a string instruction, which takes as long as a head. */
-static inline void fill_norm(nrg_norm_job *job, const nrg_norm_spec *spec, const nrg_norm_args *a)
-{
-    job->x = job->y = job->z = NULL;
-    job->w = a->w;
-    job->b = a->b;
-    job->o = job->r = NULL;
-    job->quant = NULL;
-    job->mean = a->mean;
-    job->rstd = a->rstd;
-    job->statistics = NULL;
-    job->x_stride = job->y_stride = job->z_stride = job->o_stride = job->r_stride = 0;
-    job->dim = spec->groups == 1 ? spec->dim : spec->dim / spec->groups;
-    job->groups = spec->groups;
-    job->row_begin = job->row_end = 0;
-    job->y_f32 = job->r_f32 = spec->dtype == NRG_F32;
-    job->w_f32 = nrg_own_dtype(spec->w_dtype, spec->dtype) == NRG_F32;
-    job->after = job->stream = job->from_r = job->o_f32 = job->alike = 0;
-    job->gate = NRG_GATE_NONE;
-    job->activation = spec->activation;
-    job->part = NRG_NORM_WHOLE;
-    set_formula(&job->formula, spec, job->dim);
-}
-
 /* In a frame of its own: what checking takes shall not lie below the kernel. */
 static __attribute__((noinline)) nrg_status make_jobs(nrg_norm_rope_job both[2], rope_batches batches[2],
                                                       const nrg_norm_spec *norm, const nrg_rope_spec *spec,
@@ -63,7 +39,10 @@ static __attribute__((noinline)) nrg_status make_jobs(nrg_norm_rope_job both[2],
         if (!both[i].rope.heads)
             continue;
         rope_share(&both[i].rope, i ? rows[0] : 0, rows[i], begin, end);
-        fill_norm(&both[i].norm, norm, i ? k : q);
+        const nrg_norm_args *const of = i ? k : q;
+        begin_norm(&both[i].norm, norm, of->w, of->b);
+        both[i].norm.mean = of->mean;
+        both[i].norm.rstd = of->rstd;
     }
     return NRG_OK;
 }

@@ -17,20 +17,6 @@ enum { TURN_BYTES = 64 << 10 /* of r, which wait for the second norm */ };
 
 enum { X, Y, R, O, OWN_TENSORS, Q = OWN_TENSORS, SCALES }; /* tensors of the planes; bytes are those of a whole call */
 
-/* What either norm has of its spec. */
-static void fill_norm(nrg_norm_job *job, const nrg_norm_spec *s)
-{
-    const size_t groups = nrg_norm_groups(s);
-    *job = (nrg_norm_job){
-        .dim = s->dim / groups,
-        .groups = groups,
-        .y_f32 = s->dtype == NRG_F32,
-        .r_f32 = s->dtype == NRG_F32,
-        .w_f32 = nrg_own_dtype(s->w_dtype, s->dtype) == NRG_F32,
-    };
-    set_formula(&job->formula, s, job->dim);
-}
-
 /* Rows in planes: where they lie, and the strides inside of a plane. */
 static void set_planes(nrg_planes *p, size_t stride[OWN_TENSORS], const nrg_norm_sandwich_args *a, const void *r,
                        const nrg_laid *l)
@@ -72,11 +58,9 @@ static __attribute__((noinline)) nrg_status make_job(nrg_norm_sandwich_job *job,
     if (!l.is_matrix)
         set_planes(planes, stride, a, r, &l);
     nrg_norm_job *const first = &job->first, *const second = &job->second;
-    fill_norm(first, one);
+    begin_norm(first, one, a->w1, a->b1);
     first->x = a->x;
     first->y = a->y;
-    first->w = a->w1;
-    first->b = a->b1;
     first->o = r;
     first->mean = a->mean1;
     first->rstd = a->rstd1;
@@ -87,7 +71,7 @@ static __attribute__((noinline)) nrg_status make_job(nrg_norm_sandwich_job *job,
     first->after = 1;
     first->o_f32 = r_is_wide;
     first->stream = nrg_is_far(l.bytes) ? 2 : 0; /* r is read again at once */
-    fill_norm(second, two);
+    begin_norm(second, two, a->w2, a->b2);
     second->x = r;
     second->x_stride = stride[R];
     if (r_is_wide) {
@@ -96,8 +80,6 @@ static __attribute__((noinline)) nrg_status make_job(nrg_norm_sandwich_job *job,
         second->r_f32 = 1;
         second->from_r = 1;
     }
-    second->w = a->w2;
-    second->b = a->b2;
     second->o = a->o;
     second->o_stride = stride[O];
     second->mean = a->mean2;

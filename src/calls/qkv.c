@@ -36,20 +36,6 @@ typedef struct qkv_call {
     int is_turned, stream, far; /* is_turned: there is q or k */
 } qkv_call;
 
-static inline void set_norm(nrg_norm_job *job, const nrg_norm_spec *norm)
-{
-    const size_t groups = norm->groups;
-    *job = (nrg_norm_job){
-        .dim = norm->dim / groups,
-        .groups = groups,
-        .y_f32 = 1,
-        .r_f32 = 1,
-        .w_f32 = 1,
-        .activation = norm->activation,
-    };
-    set_formula(&job->formula, norm, job->dim);
-}
-
 /* What a sound call has beside its tensors, from the arguments; norm: NULL where there is none. */
 static inline void complete(qkv_call *call, const nrg_norm_spec *norm, const nrg_rope_spec *rope, const nrg_qkv_args *a,
                             int backward, int ith)
@@ -71,7 +57,7 @@ static inline void complete(qkv_call *call, const nrg_norm_spec *norm, const nrg
     job->block_rows = nrg_qkv_block_rows(a);
     job->has_norm = norm != NULL;
     if (job->has_norm)
-        set_norm(&job->turn.norm, norm);
+        begin_norm(&job->turn.norm, norm, NULL, NULL); /* those of q or k */
     call->stream = nrg_wants_stream_past_l3(a->store, bytes);
     job->turn.rope.positions = NULL;
     job->turn.rope.table_stride = 2 * pairs * sizeof(float);
