@@ -18,7 +18,7 @@
 #include "../../src/operands/check.h"
 #include "../harness/support.h"
 #include "header.h"
-#include "sound_families.h"
+#include "sound.h"
 #include "verdict.h"
 
 enum { CALLS_MOST = 16 };
@@ -44,7 +44,7 @@ typedef struct trial {
 
 static const char *what; /* is wrong, for messages */
 
-static const nrg_call *call_of(const trial *t) { return t->sound->call; }
+static const nrg_call *call_of(const trial *t) { return t->sound->function->call; }
 
 static void set_bytes(void *part, size_t at, const void *from, size_t bytes) { memcpy((char *)part + at, from, bytes); }
 
@@ -78,13 +78,13 @@ static void set_up(trial *t)
     const uint32_t optional = t->sound->set_up(t->part, t->variant);
     t->there = 0;
     for (int i = 0; i < call->operand_count; i++) {
-        ck_assert_msg(call->operands[i].may_be_absent || !(optional >> i & 1), "%s: %s may not be absent", t->sound->function,
+        ck_assert_msg(call->operands[i].may_be_absent || !(optional >> i & 1), "%s: %s may not be absent", sound_name(t->sound),
                       call->operands[i].name);
         t->there |= !call->operands[i].may_be_absent || optional >> i & 1 ? NRG_BIT(i) : 0;
         set_pointer(t, i, t->there >> i & 1 ? &any : NULL);
     }
     const nrg_status status = verdict_measure(call, (const void *const *)t->part, &t->sizes, t->operands);
-    ck_assert_msg(status == NRG_OK, "%s variant %d: its options are wrong: %d", t->sound->function, t->variant, (int)status);
+    ck_assert_msg(status == NRG_OK, "%s variant %d: its options are wrong: %d", sound_name(t->sound), t->variant, (int)status);
     t->settled |= optional | t->sizes.refused;
     size_t around = GAP;
     for (int i = 0; i < call->operand_count; i++)
@@ -95,7 +95,7 @@ static void set_up(trial *t)
         const nrg_operand *o = &call->operands[i];
         if (!(t->there >> i & 1))
             continue;
-        ck_assert_msg(at + extent_of(t, i) + GAP + around <= ROOM, "%s: operands are too large", t->sound->function);
+        ck_assert_msg(at + extent_of(t, i) + GAP + around <= ROOM, "%s: operands are too large", sound_name(t->sound));
         set_pointer(t, i, memory + at);
         if (o->room)
             set_number(t, o->part, o->room, extent_of(t, i));
@@ -110,31 +110,31 @@ static void set_up(trial *t)
 
 static nrg_status run(trial *t, int ith, int nth)
 {
-    snprintf(test_note, sizeof test_note, "%s, variant %d, %s", t->sound->function, t->variant, what);
-    const nrg_status status = t->sound->run(t->part, ith, nth);
+    snprintf(test_note, sizeof test_note, "%s, variant %d, %s", sound_name(t->sound), t->variant, what);
+    const nrg_status status = sound_run(t->sound, t->part, ith, nth);
     t->met |= NRG_BIT(status);
     return status;
 }
 
 static void complain(const trial *t, nrg_status got, nrg_status should)
 {
-    ck_abort_msg("%s, variant %d, %s: status %d (%s) and not %d (%s)", t->sound->function, t->variant, what, (int)got,
+    ck_abort_msg("%s, variant %d, %s: status %d (%s) and not %d (%s)", sound_name(t->sound), t->variant, what, (int)got,
                  nrg_status_string(got), (int)should, nrg_status_string(should));
 }
 
 /* A _check returns the status of the call, but accepts unallocated operands, and writes nothing. */
 static void ask(trial *t, nrg_status should)
 {
-    if (!t->sound->has_shares)
+    if (!sound_has_shares(t->sound))
         return;
     should = should == NRG_ERR_UNALLOCATED ? NRG_OK : should;
     memcpy(before, memory, t->room);
-    snprintf(test_note, sizeof test_note, "asking %s, variant %d, %s", t->sound->function, t->variant, what);
-    const nrg_status said = t->sound->ask(t->part);
+    snprintf(test_note, sizeof test_note, "asking %s, variant %d, %s", sound_name(t->sound), t->variant, what);
+    const nrg_status said = sound_ask(t->sound, t->part);
     if (said != should)
-        ck_abort_msg("%s_check, variant %d, %s: says %d (%s), and the call %d (%s)", t->sound->function, t->variant, what,
+        ck_abort_msg("%s_check, variant %d, %s: says %d (%s), and the call %d (%s)", sound_name(t->sound), t->variant, what,
                      (int)said, nrg_status_string(said), (int)should, nrg_status_string(should));
-    ck_assert_msg(memcmp(before, memory, t->room) == 0, "%s_check, variant %d, %s: wrote something", t->sound->function,
+    ck_assert_msg(memcmp(before, memory, t->room) == 0, "%s_check, variant %d, %s: wrote something", sound_name(t->sound),
                   t->variant, what);
 }
 
@@ -143,13 +143,13 @@ static void refused(trial *t, nrg_status status)
 {
     static const int shares[][2] = {{0, 1}, {2, 3}, {99, 100}};
     ask(t, status);
-    for (size_t i = 0; i < (t->sound->has_shares ? sizeof shares / sizeof shares[0] : 1); i++) {
+    for (size_t i = 0; i < (sound_has_shares(t->sound) ? sizeof shares / sizeof shares[0] : 1); i++) {
         memcpy(before, memory, t->room);
         const nrg_status got = run(t, shares[i][0], shares[i][1]);
         if (got != status)
             complain(t, got, status);
         ck_assert_msg(memcmp(before, memory, t->room) == 0, "%s, variant %d, %s: a refused call wrote something",
-                      t->sound->function, t->variant, what);
+                      sound_name(t->sound), t->variant, what);
     }
     set_up(t);
 }
@@ -171,11 +171,11 @@ static void accepted_outputs(trial *t, int all)
             continue;
         const int is_same = memcmp(before + (at - memory), at, extent_of(t, i)) == 0;
         ck_assert_msg(!all || !is_same || !extent_of(t, i) || call_of(t)->operands[i].role == NRG_SCRATCH,
-                      "%s, variant %d: does not write %s", t->sound->function, t->variant, call_of(t)->operands[i].name);
+                      "%s, variant %d: does not write %s", sound_name(t->sound), t->variant, call_of(t)->operands[i].name);
         memcpy(before + (at - memory), at, extent_of(t, i));
     }
     ck_assert_msg(memcmp(before, memory, t->room) == 0, "%s, variant %d, %s: wrote what is no output of its own",
-                  t->sound->function, t->variant, what);
+                  sound_name(t->sound), t->variant, what);
     set_up(t);
 }
 
@@ -308,7 +308,7 @@ static void wrong_shares(trial *t)
 {
     static const int shares[][2] = {{0, 0}, {1, 1}, {-1, 1}, {0, -1}, {INT_MIN, INT_MAX}, {5, 4}, {INT_MAX, INT_MAX}};
     what = "a share";
-    for (size_t i = 0; i < sizeof shares / sizeof shares[0] && t->sound->has_shares; i++) {
+    for (size_t i = 0; i < sizeof shares / sizeof shares[0] && sound_has_shares(t->sound); i++) {
         memcpy(before, memory, t->room);
         const nrg_status got = run(t, shares[i][0], shares[i][1]);
         if (got != NRG_ERR_THREAD)
@@ -316,7 +316,7 @@ static void wrong_shares(trial *t)
         ck_assert_mem_eq(before, memory, t->room);
     }
     what = "the last share of very many";
-    if (t->sound->has_shares && run(t, INT_MAX - 1, INT_MAX) != NRG_OK)
+    if (sound_has_shares(t->sound) && run(t, INT_MAX - 1, INT_MAX) != NRG_OK)
         complain(t, NRG_ERR_THREAD, NRG_OK);
     set_up(t);
 }
@@ -545,7 +545,7 @@ static void no_elements(trial *t)
             }
             if (t->sound->fill)
                 t->sound->fill(t->part);
-            if (t->sound->has_shares && run(t, 1, 1) != NRG_ERR_THREAD)
+            if (sound_has_shares(t->sound) && run(t, 1, 1) != NRG_ERR_THREAD)
                 complain(t, NRG_OK, NRG_ERR_THREAD);
             verdict_measure(call_of(t), (const void *const *)t->part, &t->sizes, t->operands);
             memcpy(before, memory, t->room);
@@ -625,15 +625,15 @@ static void unwanted(trial *t)
 }
 
 /* Those that are asked for: each a test of its own, and one that fails does not hide the others. */
-static const sound_call *wanted[FAMILIES * CALLS_MOST];
+static const sound_call *wanted[SOUND_FAMILIES * CALLS_MOST];
 static int wanted_count;
 
 static int want(const char *family)
 {
     const int before_it = wanted_count;
-    for (int i = 0; i < FAMILIES; i++)
-        for (int n = 0; n < families[i]->count && (!family || strcmp(families[i]->name, family) == 0); n++)
-            wanted[wanted_count++] = &families[i]->calls[n];
+    for (int i = 0; i < SOUND_FAMILIES; i++)
+        for (int n = 0; n < sound_families[i]->count && (!family || strcmp(sound_families[i]->name, family) == 0); n++)
+            wanted[wanted_count++] = &sound_families[i]->calls[n];
     return wanted_count > before_it;
 }
 
@@ -642,8 +642,6 @@ START_TEST(wrong_one_at_a_time)
     static trial t;
     const sound_call *sound = wanted[_i];
     uint32_t met = 0, settled = 0;
-    ck_assert_msg(sound->has_shares ? sound->ask != NULL : sound->ask == NULL,
-                  "%s takes shares, so it is asked first, or neither", sound->function);
     for (size_t i = 0; i < ROOM; i++)
         contents[i] = i % 2 ? 0x3c : (unsigned char)test_mix(i);
     for (int variant = 0; variant < sound->variants; variant++) {
@@ -662,7 +660,7 @@ START_TEST(wrong_one_at_a_time)
         unallocated(&t);
         wrong_pairs(&t);
         unwanted(&t);
-        for (int i = 0; i < sound->call->operand_count; i++) {
+        for (int i = 0; i < sound->function->call->operand_count; i++) {
             if (!(t.there >> i & 1))
                 continue;
             wrong_pointer(&t, i);
@@ -674,14 +672,14 @@ START_TEST(wrong_one_at_a_time)
         met |= t.met;
         settled |= t.settled;
     }
-    for (int i = 0; i < sound->call->operand_count; i++)
-        ck_assert_msg(!sound->call->operands[i].may_be_absent || settled >> i & 1, "%s: no variant says that %s may be absent",
-                      sound->function, sound->call->operands[i].name);
+    for (int i = 0; i < sound->function->call->operand_count; i++)
+        ck_assert_msg(!sound->function->call->operands[i].may_be_absent || settled >> i & 1,
+                      "%s: no variant says that %s may be absent", sound_name(sound), sound->function->call->operands[i].name);
     met &= ~(NRG_BIT(NRG_OK) | NRG_BIT(NRG_ERR_UNALLOCATED)); /* nrg/base.h has it for all calls */
-    const uint32_t listed = header_statuses(sound->header, sound->function);
-    ck_assert_msg(!(met & ~listed), "%s says %#x, which %s does not list", sound->function, met & ~listed, sound->header);
-    ck_assert_msg(sound->is_part || !(listed & ~met), "%s lists %#x for %s, which nothing made it say", sound->header,
-                  listed & ~met, sound->function);
+    const uint32_t listed = header_statuses(sound_name(sound));
+    ck_assert_msg(!(met & ~listed), "%s says %#x, which its header does not list", sound_name(sound), met & ~listed);
+    ck_assert_msg(sound->is_part || !(listed & ~met), "the header lists %#x for %s, which nothing made it say", listed & ~met,
+                  sound_name(sound));
 }
 END_TEST
 
@@ -745,11 +743,11 @@ END_TEST
 START_TEST(places_are_the_headers)
 {
     const sound_call *sound = wanted[_i];
-    for (int i = 0; i < sound->call->operand_count; i++) {
-        const nrg_operand *o = &sound->call->operands[i];
-        const uint32_t over = o->role == NRG_IN ? 0 : header_over(sound->header, sound->function, sound->call, i);
-        ck_assert_msg(o->over == over, "%s: %s may lie over %#x, and in the matrix of %s over %#x", sound->function, o->name,
-                      o->over, sound->header, over);
+    for (int i = 0; i < sound->function->call->operand_count; i++) {
+        const nrg_operand *o = &sound->function->call->operands[i];
+        const uint32_t over = o->role == NRG_IN ? 0 : header_over(sound_name(sound), sound->function->call, i);
+        ck_assert_msg(o->over == over, "%s: %s may lie over %#x, and in the header's matrix over %#x", sound_name(sound), o->name,
+                      o->over, over);
     }
 }
 END_TEST
@@ -758,7 +756,7 @@ int main(int argc, char **argv)
 {
     argc = test_arguments(argc, argv);
     for (int i = 1; i < argc; i++)
-        if (i > FAMILIES || !want(argv[i])) {
+        if (i > SOUND_FAMILIES || !want(argv[i])) {
             fprintf(stderr, "bad_input_test: no family %s, or too many\n", argv[i]);
             return EXIT_FAILURE;
         }

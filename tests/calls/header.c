@@ -50,6 +50,24 @@ static const char *find_declaration(const char *text, const char *function)
     return found;
 }
 
+/* The text of the header that declares a function, one of those in nrg.h, and where it does. */
+static const char *find_function(const char *function, const char **declaration)
+{
+    static const char include[] = "#include \"";
+    static char all[TEXT];
+    strcpy(all, read_header("nrg.h"));
+    for (const char *p = strstr(all, include); p; p = strstr(p + 1, include)) {
+        char header[NAME];
+        snprintf(header, sizeof header, "%.*s", (int)strcspn(p + strlen(include), "\""), p + strlen(include));
+        const char *text = read_header(header);
+        *declaration = find_declaration(text, function);
+        if (*declaration)
+            return text;
+    }
+    ck_abort_msg("no header of nrg.h declares %s", function);
+    return NULL;
+}
+
 /* The comments that end right before `end`, one after the other: where the first of them begins. */
 static const char *comments_before(const char *text, const char *end)
 {
@@ -75,22 +93,6 @@ static const char *comments_before(const char *text, const char *end)
 }
 
 static int is_name(char c) { return c == '_' || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9'); }
-
-static uint32_t statuses_by_name(const char *of, const char *name)
-{
-    static const char *const headers[] = {"activation.h",    "channel_norm.h",   "channel_norm_backward.h",
-                                          "cross_entropy.h", "embed.h",          "floater.h",
-                                          "glu.h",           "norm.h",           "norm_backward.h",
-                                          "norm_parts.h",    "norm_rope.h",      "norm_sandwich.h",
-                                          "qkv.h",           "quantize.h",       "recurrent.h",
-                                          "relative.h",      "relative_shift.h", "rope.h",
-                                          "score_bias.h",    "sinusoidal.h",     "softmax.h"};
-    for (size_t i = 0; i < sizeof headers / sizeof headers[0]; i++)
-        if (find_declaration(read_header(headers[i]), name))
-            return header_statuses(headers[i], name);
-    ck_abort_msg("%s refers to the statuses of %s, which no header declares", of, name);
-    return 0;
-}
 
 /* Copies a comment as one line: a line break with its indent and star becomes a space. */
 static void join_lines(const char *comment, size_t bytes, char *joined)
@@ -142,7 +144,7 @@ static uint32_t bullet_statuses(const char *text)
 }
 
 /* The statuses of a reference, "nrg_x, nrg_y and nrg_z, except NRG_ERR_A and NRG_ERR_B". *after: the end of it. */
-static uint32_t referenced_statuses(const char *function, const char *reference, const char **after)
+static uint32_t referenced_statuses(const char *reference, const char **after)
 {
     static const char except[] = "except ";
     uint32_t statuses = 0;
@@ -153,7 +155,7 @@ static uint32_t referenced_statuses(const char *function, const char *reference,
         for (; is_name(p[length]) && length + 1 < sizeof name; length++)
             name[length] = p[length];
         name[length] = 0;
-        statuses |= statuses_by_name(function, name);
+        statuses |= header_statuses(name);
         p = next_entry(p + length);
     }
     if (strncmp(p, except, strlen(except)) == 0)
@@ -163,12 +165,10 @@ static uint32_t referenced_statuses(const char *function, const char *reference,
     return statuses;
 }
 
-uint32_t header_statuses(const char *header, const char *function)
+uint32_t header_statuses(const char *function)
 {
     static const char reference[] = "he statuses of ";
-    const char *text = read_header(header), *end = find_declaration(text, function);
-    if (!end)
-        ck_abort_msg("%s: no declaration of %s", header, function);
+    const char *end, *text = find_function(function, &end);
     const char *begin = comments_before(text, end);
     char comment[TEXT / 4];
     ck_assert_uint_lt((size_t)(end - begin), sizeof comment);
@@ -176,7 +176,7 @@ uint32_t header_statuses(const char *header, const char *function)
     uint32_t statuses = 0;
     for (const char *p = comment; *p;) {
         if (strncmp(p, reference, strlen(reference)) == 0) {
-            statuses |= referenced_statuses(function, p + strlen(reference), &p);
+            statuses |= referenced_statuses(p + strlen(reference), &p);
             continue;
         }
         statuses |= bullet_statuses(p);
@@ -218,13 +218,11 @@ static int read_columns(const nrg_call *call, const char *line, size_t length, i
     return count;
 }
 
-uint32_t header_over(const char *header, const char *function, const nrg_call *call, int out)
+uint32_t header_over(const char *function, const nrg_call *call, int out)
 {
-    const char *text = read_header(header), *end = find_declaration(text, function), *name = call->operands[out].name;
+    const char *end, *text = find_function(function, &end), *name = call->operands[out].name;
     int columns[NRG_OPERANDS], next[NRG_OPERANDS], has_columns = 0;
     uint32_t over = 0;
-    if (!end)
-        ck_abort_msg("%s: no declaration of %s", header, function);
     for (const char *line = text; line < end; line = strchr(line, '\n') + 1) {
         const size_t length = (size_t)(strchr(line, '\n') - line), name_length = strlen(name);
         if (read_columns(call, line, length, next) >= 2) {

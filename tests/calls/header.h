@@ -7,15 +7,14 @@
 #include "../../src/operands/operand.h"
 
 /* Returns bits of the statuses that the comment before a function lists, as bullets "- NRG_ERR_A: …". "the statuses of nrg_x,
- * nrg_y and nrg_z" adds those of other functions. ", except NRG_ERR_A and NRG_ERR_B" after it leaves these out. `header` is a
- * name in include/nrg. */
-uint32_t header_statuses(const char *header, const char *function);
+ * nrg_y and nrg_z" adds those of other functions. ", except NRG_ERR_A and NRG_ERR_B" after it leaves these out. */
+uint32_t header_statuses(const char *function);
 
 /* Bits of the operands in whose place operand `out` may be, by the last matrix before the function that has a row for it:
  *
  *               x     y     o
  *         o     yes   no
  */
-uint32_t header_over(const char *header, const char *function, const nrg_call *call, int out);
+uint32_t header_over(const char *function, const nrg_call *call, int out);
 
 #endif

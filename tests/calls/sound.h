@@ -6,10 +6,10 @@
 
 #include <nrg/nrg.h>
 
+#include "../../check/invoke.h"
 #include "../../check/own_memory.h"
-#include "../../src/operands/operand.h"
 
-enum { SOUND_PART_BYTES = 512 };
+enum { SOUND_PART_BYTES = 512, SOUND_SHARES = 2 /* a part that is no argument, of calls whose workspace depends on it */ };
 
 /* An option, and what it makes of the call: the field's bytes and the status; NRG_OK where it is right at the edge of what is
  * wrong. Where is_more is set, those after it are options of the same call. Without bytes: those after it are for this variant.
@@ -77,20 +77,20 @@ typedef struct sound_size {
 } sound_size;
 
 typedef struct sound_call {
-    const nrg_call *call;
-    const char *header, *function; /* whose comment lists the statuses, and the name it stands before */
-    int has_shares;                /* the function takes (ith, nth) */
+    const invoke_function *function;
     int variants;
 
     /* Options and numbers of variant n, in parts that are zero; pointers and strides may stay. Returns the bits of the operands
      * that are there beside those that may not be absent: each that may is in some variant's. */
     uint32_t (*set_up)(void *const *part, int variant);
 
+    const sound_wrong *wrong; /* of variant 0, up to the first WRONG_VARIANT */
+    int wrong_count;
+    const sound_size *sizes;
+    int size_count;
+
     /* Operands have their places and hold small numbers: whatever else has to be in them, ids above all. May be NULL. */
     void (*fill)(void *const *part);
-
-    nrg_status (*run)(void *const *part, int ith, int nth);
-    nrg_status (*ask)(void *const *part); /* what run would say; NULL where has_shares is 0 */
 
     /* Makes the contents of operands wrong in the n-th way, and returns the status; NRG_OK: this variant has no such. May be
      * NULL. */
@@ -99,16 +99,31 @@ typedef struct sound_call {
     /* Bits of outputs that are another phase's. May be NULL: none. */
     uint32_t (*spares)(void *const *part);
 
-    const sound_wrong *wrong; /* of variant 0, up to the first WRONG_VARIANT */
-    int wrong_count;
-    const sound_size *sizes;
-    int size_count;
-    unsigned fixed_part; /* which is no argument of the caller's, and stays as set_up() makes it; 0: none */
-    int is_part;         /* another description has the statuses of the function that this one has not */
-
     /* Fits numbers to the operands that are there, where others would be refused. May be NULL. */
     void (*settle)(void *const *part);
+
+    /* Before each call: what one part has of another. A status ends it. May be NULL. */
+    nrg_status (*bind)(void *const *part);
+
+    /* After each call, with its status. May be NULL. */
+    void (*after)(nrg_status status);
+
+    const invoke_function *workspace; /* its bytes depend on the number of shares, which is one in SOUND_SHARES */
+    int is_part;                      /* another description has the statuses of the function that this one has not */
 } sound_call;
+
+/* For the table of a family. */
+#define WRONG(list) .wrong = list, .wrong_count = NRG_COUNT(list)
+#define NUMBERS(list) .sizes = list, .size_count = NRG_COUNT(list)
+
+static inline const char *sound_name(const sound_call *s) { return s->function->name; }
+static inline int sound_has_shares(const sound_call *s) { return s->function->ask != NULL; }
+
+/* Makes the call, or a share of it. */
+nrg_status sound_run(const sound_call *s, void *const *part, int ith, int nth);
+
+/* What sound_run would return; of a function with shares. */
+nrg_status sound_ask(const sound_call *s, void *const *part);
 
 /* The calls of a family. */
 typedef struct sound_family {
@@ -117,7 +132,7 @@ typedef struct sound_family {
     int count;
 } sound_family;
 
-extern const sound_family sound_activation, sound_score_bias, sound_channel_norm, sound_embed, sound_norm, sound_norm_sandwich,
-    sound_quantize, sound_recurrent, sound_relative, sound_rope, sound_softmax;
+enum { SOUND_FAMILIES = 11 };
+extern const sound_family *const sound_families[SOUND_FAMILIES];
 
 #endif

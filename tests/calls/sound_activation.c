@@ -17,30 +17,6 @@ static uint32_t set_up(void *const *part, int variant)
     return 0;
 }
 
-static nrg_status run_forward(void *const *part, int ith, int nth)
-{
-    const nrg_activation_flat *a = part[ARGS];
-    return nrg_activation_forward(a->activation, a->dtype, a->count, a->x, a->out, ith, nth);
-}
-
-static nrg_status ask_forward(void *const *part)
-{
-    const nrg_activation_flat *a = part[ARGS];
-    return nrg_activation_forward_check(a->activation, a->dtype, a->count, a->x, a->out);
-}
-
-static nrg_status run_backward(void *const *part, int ith, int nth)
-{
-    const nrg_activation_flat *a = part[ARGS];
-    return nrg_activation_backward(a->activation, a->dtype, a->count, a->x, a->d_o, a->out, ith, nth);
-}
-
-static nrg_status ask_backward(void *const *part)
-{
-    const nrg_activation_flat *a = part[ARGS];
-    return nrg_activation_backward_check(a->activation, a->dtype, a->count, a->x, a->d_o, a->out);
-}
-
 /* ---- rows: a matrix, and four dimensions of 16 bits ---- */
 
 static uint32_t set_up_rows(void *const *part, int variant)
@@ -50,17 +26,6 @@ static uint32_t set_up_rows(void *const *part, int variant)
     args->rows2 = args->rows3 = variant ? 2 : 1;
     return 0;
 }
-
-static nrg_status run_rows(void *const *part, int ith, int nth) { return nrg_activation_rows_forward(part[ARGS], ith, nth); }
-
-static nrg_status ask_rows(void *const *part) { return nrg_activation_rows_forward_check(part[ARGS]); }
-
-static nrg_status run_rows_back(void *const *part, int ith, int nth)
-{
-    return nrg_activation_rows_backward(part[ARGS], ith, nth);
-}
-
-static nrg_status ask_rows_back(void *const *part) { return nrg_activation_rows_backward_check(part[ARGS]); }
 
 /* The ends of what α may be. */
 #define OF_ALPHA(type, g, value, status) WITH_U32(ARGS, type, activation, g), WRONG_F32(ARGS, type, alpha, value, status)
@@ -107,9 +72,6 @@ static uint32_t set_up_glu_forward(void *const *part, int variant)
            (variant == GLU_BYTES ? NRG_BIT(NRG_GLU_PACKED) | NRG_BIT(NRG_GLU_SCALES) : NRG_BIT(NRG_GLU_O));
 }
 
-static nrg_status run_glu(void *const *part, int ith, int nth) { return nrg_glu_forward(part[ARGS], ith, nth); }
-static nrg_status ask_glu(void *const *part) { return nrg_glu_forward_check(part[ARGS]); }
-
 #define GLU_U64(field, value, status) WRONG_U64(ARGS, nrg_glu_args, field, value, status)
 #define GLU_F32(field, value, status) WRONG_F32(ARGS, nrg_glu_args, field, value, status)
 #define GLU_OPTIONS                                                                                                              \
@@ -151,9 +113,6 @@ static uint32_t set_up_glu_backward(void *const *part, int variant)
                    : NRG_BIT(NRG_GLU_BACKWARD_X) | NRG_BIT(NRG_GLU_BACKWARD_DX);
 }
 
-static nrg_status run_glu_back(void *const *part, int ith, int nth) { return nrg_glu_backward(part[ARGS], ith, nth); }
-static nrg_status ask_glu_back(void *const *part) { return nrg_glu_backward_check(part[ARGS]); }
-
 static const sound_wrong wrong_glu_back[] = {GLU_OPTIONS,
                                              GLU_U64(o, 64, NRG_ERR_COMBINATION),
                                              GLU_U64(packed, 64, NRG_ERR_COMBINATION),
@@ -178,20 +137,12 @@ static const sound_size rows_sizes[] = {{ARGS, NRG_AT(nrg_activation_args, rows)
 static const sound_size sizes[] = {{ARGS, NRG_AT(nrg_activation_flat, count)}};
 
 static const sound_call calls[] = {
-    {&nrg_call_activation_forward, "activation.h", "nrg_activation_forward", 1, 2, set_up, NULL, run_forward, ask_forward,
-     .sizes = sizes, .size_count = NRG_COUNT(sizes)},
-    {&nrg_call_activation_backward, "activation.h", "nrg_activation_backward", 1, 2, set_up, NULL, run_backward, ask_backward,
-     .sizes = sizes, .size_count = NRG_COUNT(sizes)},
-    {&nrg_call_activation_rows_forward, "activation.h", "nrg_activation_rows_forward", 1, 2, set_up_rows, NULL, run_rows,
-     ask_rows, .wrong = wrong_rows, .wrong_count = NRG_COUNT(wrong_rows), .sizes = rows_sizes,
-     .size_count = NRG_COUNT(rows_sizes)},
-    {&nrg_call_activation_rows_backward, "activation.h", "nrg_activation_rows_backward", 1, 2, set_up_rows, NULL, run_rows_back,
-     ask_rows_back, .wrong = wrong_rows_back, .wrong_count = NRG_COUNT(wrong_rows_back), .sizes = rows_sizes,
-     .size_count = NRG_COUNT(rows_sizes)},
-    {&nrg_call_glu_forward, "glu.h", "nrg_glu_forward", 1, GLU_VARIANTS, set_up_glu_forward, NULL, run_glu, ask_glu,
-     .wrong = wrong_glu, .wrong_count = NRG_COUNT(wrong_glu), .sizes = glu_sizes, .size_count = NRG_COUNT(glu_sizes)},
-    {&nrg_call_glu_backward, "glu.h", "nrg_glu_backward", 1, 2, set_up_glu_backward, NULL, run_glu_back, ask_glu_back,
-     .wrong = wrong_glu_back, .wrong_count = NRG_COUNT(wrong_glu_back), .sizes = glu_sizes, .size_count = NRG_COUNT(glu_sizes)},
+    {&invoke_activation_forward, 2, set_up, NUMBERS(sizes)},
+    {&invoke_activation_backward, 2, set_up, NUMBERS(sizes)},
+    {&invoke_activation_rows_forward, 2, set_up_rows, WRONG(wrong_rows), NUMBERS(rows_sizes)},
+    {&invoke_activation_rows_backward, 2, set_up_rows, WRONG(wrong_rows_back), NUMBERS(rows_sizes)},
+    {&invoke_glu_forward, GLU_VARIANTS, set_up_glu_forward, WRONG(wrong_glu), NUMBERS(glu_sizes)},
+    {&invoke_glu_backward, 2, set_up_glu_backward, WRONG(wrong_glu_back), NUMBERS(glu_sizes)},
 };
 
 const sound_family sound_activation = {"activation", calls, NRG_COUNT(calls)};

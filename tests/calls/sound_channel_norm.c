@@ -3,7 +3,7 @@
 #include <math.h>
 
 #include "../../src/operands/channel_norm_backward.h"
-#include "sound_workspace.h"
+#include "sound.h"
 
 enum { SPEC = NRG_CHANNEL_SPEC, ARGS = NRG_CHANNEL_ARGS, MORE = NRG_CHANNEL_MORE, SAMPLES = 3, CHANNELS = 4, POSITIONS = 5 };
 
@@ -99,13 +99,6 @@ static void fill_forward(void *const *part)
     if (spec->source == NRG_STATISTICS_GIVEN)
         fill_statistics(own_memory(args->statistics_in), CHANNELS);
 }
-
-static nrg_status run_forward(void *const *part, int ith, int nth)
-{
-    return nrg_channel_norm_forward(part[SPEC], part[ARGS], ith, nth);
-}
-
-static nrg_status ask_forward(void *const *part) { return nrg_channel_norm_forward_check(part[SPEC], part[ARGS]); }
 
 #define ARGS_U64(field, value, status) WRONG_U64(ARGS, nrg_channel_norm_args, field, value, status)
 #define WITH(field, value) WITH_U64(ARGS, nrg_channel_norm_args, field, value)
@@ -230,31 +223,11 @@ static uint32_t set_up_sums(void *const *part, int variant)
     return 0;
 }
 
-static nrg_status run_sums(void *const *part, int ith, int nth)
-{
-    const nrg_channel_sums *more = part[MORE];
-    return nrg_channel_norm_sums(part[SPEC], part[ARGS], own_memory(more->sums), ith, nth);
-}
-
-static nrg_status ask_sums(void *const *part)
-{
-    const nrg_channel_sums *more = part[MORE];
-    return nrg_channel_norm_sums_check(part[SPEC], part[ARGS], own_memory(more->sums));
-}
-
 static uint32_t set_up_add(void *const *part, int variant)
 {
     (void)variant;
     ((nrg_channel_norm_sums_add_args *)part[0])->sets = 3;
     return 0;
-}
-
-static nrg_status run_add(void *const *part, int ith, int nth)
-{
-    const nrg_channel_norm_sums_add_args *args = part[0];
-    (void)ith;
-    (void)nth;
-    return nrg_channel_norm_sums_add(args->sets, own_memory(args->into), args->from);
 }
 
 static const sound_size add_sizes[] = {{0, NRG_AT(nrg_channel_norm_sums_add_args, sets)}};
@@ -297,16 +270,6 @@ static nrg_status spoil_statistics(void *const *part, int n)
     return NRG_ERR_COUNT;
 }
 
-static nrg_status run_statistics(void *const *part, int ith, int nth)
-{
-    return nrg_channel_norm_statistics(part[SPEC], part[ARGS], counts_of(part), ith, nth);
-}
-
-static nrg_status ask_statistics(void *const *part)
-{
-    return nrg_channel_norm_statistics_check(part[SPEC], part[ARGS], counts_of(part));
-}
-
 /* Both ignore positions, x and o, and the source of statistics. */
 #define WRONG_CHANNELS                                                                                                           \
     WRONG_SPEC, WRONG_ARGS, SPEC_U32(over, NRG_CHANNEL_OVER_GROUP, NRG_ERR_COMBINATION),                                         \
@@ -335,14 +298,6 @@ static uint32_t set_up_fold(void *const *part, int variant)
     if (variant)
         ((nrg_channel_norm_spec *)part[SPEC])->groups = CHANNELS;
     return NRG_BIT(NRG_CHANNEL_FOLD_B) | (variant ? 0 : NRG_BIT(NRG_CHANNEL_FOLD_W));
-}
-
-static nrg_status run_fold(void *const *part, int ith, int nth)
-{
-    const nrg_channel_factors *factors = part[MORE];
-    (void)ith;
-    (void)nth;
-    return nrg_channel_norm_fold(part[SPEC], part[ARGS], own_memory(factors->scale), own_memory(factors->shift));
 }
 
 /* ---- backward ---- */
@@ -392,20 +347,6 @@ static void fill_backward(void *const *part)
     for (size_t set = 0; sums && set < CHANNELS; set++)
         sums[set * NRG_CHANNEL_NORM_SUMS_WORDS] = 1;
 }
-
-static nrg_status run_backward(void *const *part, int ith, int nth)
-{
-    return nrg_channel_norm_backward(part[SPEC], part[ARGS], ith, nth);
-}
-
-static nrg_status ask_backward(void *const *part) { return nrg_channel_norm_backward_check(part[SPEC], part[ARGS]); }
-
-static nrg_status run_reduce(void *const *part, int ith, int nth)
-{
-    return nrg_channel_norm_backward_reduce(part[SPEC], part[ARGS], ith, nth);
-}
-
-static nrg_status ask_reduce(void *const *part) { return nrg_channel_norm_backward_reduce_check(part[SPEC], part[ARGS]); }
 
 /* Sums, or statistics, of no elements. */
 static nrg_status spoil_backward(void *const *part, int n)
@@ -523,8 +464,6 @@ static uint32_t set_up_workspace(void *const *part, int variant)
     return 0;
 }
 
-RUN_WORKSPACE(run_workspace, nrg_channel_norm_backward_workspace, part[SPEC], part[ARGS])
-
 /* Of args only samples, dw and db are read. */
 #define MOST_CHANNELS(gradients) (SIZE_MAX / 8 / SAMPLES / (gradients) / 2 * 2)
 #define WRONG_BYTES(gradients)                                                                                                   \
@@ -561,16 +500,6 @@ static uint32_t set_up_backward_sums(void *const *part, int variant)
            NRG_BIT(NRG_CHANNEL_BACKWARD_SUMS_DW) | NRG_BIT(NRG_CHANNEL_BACKWARD_SUMS_DB);
 }
 
-static nrg_status run_backward_sums(void *const *part, int ith, int nth)
-{
-    return nrg_channel_norm_backward_sums(part[SPEC], part[ARGS], counts_of(part), ith, nth);
-}
-
-static nrg_status ask_backward_sums(void *const *part)
-{
-    return nrg_channel_norm_backward_sums_check(part[SPEC], part[ARGS], counts_of(part));
-}
-
 /* What the second phase writes is not looked at. */
 static const sound_wrong wrong_backward_sums[] = {
     WRONG_SPEC,
@@ -593,30 +522,21 @@ static const sound_wrong wrong_backward_sums[] = {
     BACKWARD_U64(rstd, 0, NRG_ERR_NULL),
 };
 
-#define WRONG(options, numbers)                                                                                                  \
-    .wrong = options, .wrong_count = NRG_COUNT(options), .sizes = numbers, .size_count = NRG_COUNT(numbers)
-
 static const sound_call calls[] = {
-    {&nrg_call_channel_norm_forward, "channel_norm.h", "nrg_channel_norm_forward", 1, VARIANTS, set_up_forward, fill_forward,
-     run_forward, ask_forward, WRONG(wrong_forward, forward_sizes)},
-    {&nrg_call_channel_norm_sums, "channel_norm.h", "nrg_channel_norm_sums", 1, 2, set_up_sums, NULL, run_sums, ask_sums,
-     WRONG(wrong_sums, forward_sizes)},
-    {&nrg_call_sums_add, "channel_norm.h", "nrg_channel_norm_sums_add", 0, 1, set_up_add, NULL, run_add, .sizes = add_sizes,
-     .size_count = NRG_COUNT(add_sizes)},
-    {&nrg_call_channel_norm_statistics, "channel_norm.h", "nrg_channel_norm_statistics", 1, 2, set_up_statistics, fill_sums,
-     run_statistics, ask_statistics, spoil_statistics, WRONG(wrong_statistics, channels_size)},
-    {&nrg_call_channel_norm_fold, "channel_norm.h", "nrg_channel_norm_fold", 0, 2, set_up_fold, NULL, run_fold,
-     WRONG(wrong_fold, channels_size)},
-    {&nrg_call_channel_norm_backward, "channel_norm_backward.h", "nrg_channel_norm_backward", 1, BACKWARD_VARIANTS,
-     set_up_backward, fill_backward, run_backward, ask_backward, spoil_backward, WRONG(wrong_backward, backward_sizes)},
-    {&nrg_call_channel_norm_backward_reduce, "channel_norm_backward.h", "nrg_channel_norm_backward_reduce", 1, BACKWARD_VARIANTS,
-     set_up_backward, fill_backward, run_reduce, ask_reduce, spoil_backward, spared_by_reduce,
-     WRONG(wrong_backward, backward_sizes)},
-    {&nrg_call_channel_norm_backward_sums, "channel_norm_backward.h", "nrg_channel_norm_backward_sums", 1, 2,
-     set_up_backward_sums, fill_backward, run_backward_sums, ask_backward_sums, WRONG(wrong_backward_sums, backward_sizes),
-     .spoil = spoil_backward},
-    {&nrg_call_channel_norm_backward_workspace, "channel_norm_backward.h", "nrg_channel_norm_backward_workspace", 0,
-     BACKWARD_VARIANTS, set_up_workspace, NULL, run_workspace, WRONG(wrong_workspace, backward_sizes)},
+    {&invoke_channel_norm_forward, VARIANTS, set_up_forward, WRONG(wrong_forward), NUMBERS(forward_sizes), .fill = fill_forward},
+    {&invoke_channel_norm_sums, 2, set_up_sums, WRONG(wrong_sums), NUMBERS(forward_sizes)},
+    {&invoke_channel_norm_sums_add, 1, set_up_add, NUMBERS(add_sizes)},
+    {&invoke_channel_norm_statistics, 2, set_up_statistics, WRONG(wrong_statistics), NUMBERS(channels_size), .fill = fill_sums,
+     .spoil = spoil_statistics},
+    {&invoke_channel_norm_fold, 2, set_up_fold, WRONG(wrong_fold), NUMBERS(channels_size)},
+    {&invoke_channel_norm_backward, BACKWARD_VARIANTS, set_up_backward, WRONG(wrong_backward), NUMBERS(backward_sizes),
+     .fill = fill_backward, .spoil = spoil_backward},
+    {&invoke_channel_norm_backward_reduce, BACKWARD_VARIANTS, set_up_backward, WRONG(wrong_backward), NUMBERS(backward_sizes),
+     .fill = fill_backward, .spoil = spoil_backward, .spares = spared_by_reduce},
+    {&invoke_channel_norm_backward_sums, 2, set_up_backward_sums, WRONG(wrong_backward_sums), NUMBERS(backward_sizes),
+     .fill = fill_backward, .spoil = spoil_backward},
+    {&invoke_channel_norm_backward_workspace, BACKWARD_VARIANTS, set_up_workspace, WRONG(wrong_workspace),
+     NUMBERS(backward_sizes)},
 };
 
 const sound_family sound_channel_norm = {"channel_norm", calls, NRG_COUNT(calls)};

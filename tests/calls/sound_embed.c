@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "../../src/operands/embed.h"
 #include "sound_norm_spec.h"
-#include "sound_workspace.h"
 
 enum {
     ARGS = NRG_EMBED_ARGS,
@@ -81,18 +80,15 @@ static nrg_status spoil(void *const *part, int n)
 }
 
 /* The args with the tables of the other part, unless theirs are missing or too many. */
-static const nrg_embed_args *args_of(void *const *part)
+static nrg_status bind_tables(void *const *part)
 {
     nrg_embed_args *args = part[ARGS];
     if (args && args->size >= sizeof *args && args->tables)
         args->tables = ((nrg_embed_terms *)part[TERMS])->table;
     if (args && args->size >= sizeof *args && args->table_count < NRG_EMBED_TABLES)
         args->table_count = NRG_EMBED_TABLES;
-    return args;
+    return NRG_OK;
 }
-
-static nrg_status run(void *const *part, int ith, int nth) { return nrg_embed_forward(args_of(part), ith, nth); }
-static nrg_status ask(void *const *part) { return nrg_embed_forward_check(args_of(part)); }
 
 #define TERMS_U32(field, value, status) WRONG_U32(ARGS, nrg_embed_args, field, value, status)
 #define TERMS_U64(field, value, status) WRONG_U64(ARGS, nrg_embed_args, field, value, status)
@@ -148,13 +144,6 @@ static uint32_t set_up_norm(void *const *part, int variant)
     return there | NRG_BIT(NRG_EMBED_NORM_W) | NRG_BIT(NRG_EMBED_NORM_B) | NRG_BIT(NRG_EMBED_NORM_R) |
            (variant ? NRG_BIT(NRG_EMBED_NORM_MEAN) | NRG_BIT(NRG_EMBED_NORM_RSTD) : 0);
 }
-
-static nrg_status run_norm(void *const *part, int ith, int nth)
-{
-    return nrg_embed_norm_forward(part[SPEC], args_of(part), part[NORM], ith, nth);
-}
-
-static nrg_status ask_norm(void *const *part) { return nrg_embed_norm_forward_check(part[SPEC], args_of(part), part[NORM]); }
 
 static const sound_wrong wrong_norm[] = {
     WRONG_TERMS,
@@ -218,14 +207,14 @@ static size_t ids_of(const nrg_embed_backward_args *args, const nrg_embed_gradie
     return gradients->table[k].ids ? nrg_embed_ids_count(args->rows, gradients->table[k].period) : 0;
 }
 
-static const nrg_embed_backward_args *backward_args_of(void *const *part)
+static nrg_status bind_gradients(void *const *part)
 {
     nrg_embed_backward_args *args = part[ARGS];
     if (args && args->size >= sizeof *args && args->tables)
         args->tables = ((nrg_embed_gradients *)part[TERMS])->table;
     if (args && args->size >= sizeof *args && args->table_count < NRG_EMBED_TABLES)
         args->table_count = NRG_EMBED_TABLES;
-    return args;
+    return NRG_OK;
 }
 
 static void fill_order(void *const *part)
@@ -252,18 +241,11 @@ static nrg_status spoil_order(void *const *part, int n)
     return NRG_OK;
 }
 
-static nrg_status run_order(void *const *part, int ith, int nth)
-{
-    (void)ith;
-    (void)nth;
-    return nrg_embed_backward_order(backward_args_of(part));
-}
-
 /* Phase 2 wants phase 1 to have been there. */
 static void fill_backward(void *const *part)
 {
     fill_order(part);
-    const nrg_status status = nrg_embed_backward_order(backward_args_of(part));
+    const nrg_status status = bind_gradients(part) == NRG_OK ? nrg_embed_backward_order(part[ARGS]) : NRG_OK;
     (void)status; /* wrong arguments have no order */
 }
 
@@ -285,12 +267,6 @@ static nrg_status spoil_backward(void *const *part, int n)
     }
     return NRG_OK;
 }
-
-static nrg_status run_backward(void *const *part, int ith, int nth)
-{
-    return nrg_embed_backward(backward_args_of(part), ith, nth);
-}
-static nrg_status ask_backward(void *const *part) { return nrg_embed_backward_check(backward_args_of(part)); }
 
 #define BACKWARD_U32(field, value, status) WRONG_U32(ARGS, nrg_embed_backward_args, field, value, status)
 #define BACKWARD_U64(field, value, status) WRONG_U64(ARGS, nrg_embed_backward_args, field, value, status)
@@ -378,8 +354,6 @@ static uint32_t set_up_workspace(void *const *part, int variant)
     return 0;
 }
 
-RUN_WORKSPACE(run_workspace, nrg_embed_backward_workspace, backward_args_of(part))
-
 /* Only rows, those of the tables and ids are looked at. */
 static const sound_wrong wrong_workspace[] = {
     BACKWARD_U64(table_count, NRG_EMBED_TABLES + 1, NRG_ERR_COUNT),
@@ -405,19 +379,16 @@ static const sound_wrong wrong_workspace[] = {
     GRADIENT_U64(1, rows, SIZE_MAX, NRG_OK),
 };
 
-#define WRONG(options, numbers)                                                                                                  \
-    .wrong = options, .wrong_count = NRG_COUNT(options), .sizes = numbers, .size_count = NRG_COUNT(numbers)
-
 static const sound_call calls[] = {
-    {&nrg_call_embed_forward, "embed.h", "nrg_embed_forward", 1, 3, set_up, fill, run, ask, spoil, WRONG(wrong, sizes)},
-    {&nrg_call_embed_norm_forward, "embed.h", "nrg_embed_norm_forward", 1, 3, set_up_norm, fill, run_norm, ask_norm, spoil,
-     WRONG(wrong_norm, norm_sizes)},
-    {&nrg_call_embed_backward, "embed.h", "nrg_embed_backward_order", 0, 4, set_up_backward, fill_order, run_order, NULL,
-     spoil_order, spared_by_order, WRONG(wrong_order, backward_sizes)},
-    {&nrg_call_embed_backward, "embed.h", "nrg_embed_backward", 1, 4, set_up_backward, fill_backward, run_backward, ask_backward,
-     spoil_backward, spared_by_sums, WRONG(wrong_backward, backward_sizes)},
-    {&nrg_call_embed_backward_workspace, "embed.h", "nrg_embed_backward_workspace", 0, 3, set_up_workspace, NULL, run_workspace,
-     WRONG(wrong_workspace, backward_sizes)},
+    {&invoke_embed_forward, 3, set_up, WRONG(wrong), NUMBERS(sizes), .fill = fill, .spoil = spoil, .bind = bind_tables},
+    {&invoke_embed_norm_forward, 3, set_up_norm, WRONG(wrong_norm), NUMBERS(norm_sizes), .fill = fill, .spoil = spoil,
+     .bind = bind_tables},
+    {&invoke_embed_backward_order, 4, set_up_backward, WRONG(wrong_order), NUMBERS(backward_sizes), .fill = fill_order,
+     .spoil = spoil_order, .spares = spared_by_order, .bind = bind_gradients},
+    {&invoke_embed_backward, 4, set_up_backward, WRONG(wrong_backward), NUMBERS(backward_sizes), .fill = fill_backward,
+     .spoil = spoil_backward, .spares = spared_by_sums, .bind = bind_gradients},
+    {&invoke_embed_backward_workspace, 3, set_up_workspace, WRONG(wrong_workspace), NUMBERS(backward_sizes),
+     .bind = bind_gradients},
 };
 
 const sound_family sound_embed = {"embed", calls, NRG_COUNT(calls)};

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "../../src/operands/norm.h"
 #include "sound_norm_spec.h"
-#include "sound_workspace.h"
 
 enum { SPEC = NRG_NORM_SPEC, ARGS = NRG_NORM_ARGS, ROWS = 5, DIM = 12 };
 
@@ -172,9 +171,6 @@ static uint32_t set_up_forward(void *const *part, int variant)
     }
 }
 
-static nrg_status run_forward(void *const *part, int ith, int nth) { return nrg_norm_forward(part[SPEC], part[ARGS], ith, nth); }
-static nrg_status ask_forward(void *const *part) { return nrg_norm_forward_check(part[SPEC], part[ARGS]); }
-
 /* ---- statistics alone, and elements from them ---- */
 
 enum { MORE = NRG_NORM_MORE };
@@ -234,18 +230,6 @@ static uint32_t set_up_statistics(void *const *part, int variant)
 }
 #undef OPERAND
 
-static nrg_status run_statistics(void *const *part, int ith, int nth)
-{
-    const nrg_norm_more *more = part[MORE];
-    return nrg_norm_statistics(part[SPEC], part[ARGS], own_memory(more->statistics), ith, nth);
-}
-
-static nrg_status ask_statistics(void *const *part)
-{
-    const nrg_norm_more *more = part[MORE];
-    return nrg_norm_statistics_check(part[SPEC], part[ARGS], own_memory(more->statistics));
-}
-
 #define OPERAND(name) NRG_BIT(NRG_NORM_ELEMENTS_##name)
 static uint32_t set_up_elements(void *const *part, int variant)
 {
@@ -256,18 +240,6 @@ static uint32_t set_up_elements(void *const *part, int variant)
                                  : weights | gate | OPERAND(X) | OPERAND(Y);
 }
 #undef OPERAND
-
-static nrg_status run_elements(void *const *part, int ith, int nth)
-{
-    const nrg_norm_more *more = part[MORE];
-    return nrg_norm_elements(part[SPEC], part[ARGS], more->statistics, ith, nth);
-}
-
-static nrg_status ask_elements(void *const *part)
-{
-    const nrg_norm_more *more = part[MORE];
-    return nrg_norm_elements_check(part[SPEC], part[ARGS], more->statistics);
-}
 
 /* ---- backward ---- */
 
@@ -294,20 +266,6 @@ static uint32_t set_up_backward(void *const *part, int variant)
     }
 }
 
-static nrg_status run_backward(void *const *part, int ith, int nth)
-{
-    return nrg_norm_backward(part[SPEC], part[ARGS], ith, nth);
-}
-
-static nrg_status ask_backward(void *const *part) { return nrg_norm_backward_check(part[SPEC], part[ARGS]); }
-
-static nrg_status run_reduce(void *const *part, int ith, int nth)
-{
-    return nrg_norm_backward_reduce(part[SPEC], part[ARGS], ith, nth);
-}
-
-static nrg_status ask_reduce(void *const *part) { return nrg_norm_backward_reduce_check(part[SPEC], part[ARGS]); }
-
 /* Without operands: dw and db are there or not. */
 static uint32_t set_up_workspace(void *const *part, int variant)
 {
@@ -318,8 +276,6 @@ static uint32_t set_up_workspace(void *const *part, int variant)
     args->db = there & OPERAND(DB) ? &any : NULL;
     return 0;
 }
-
-RUN_WORKSPACE(run_workspace, nrg_norm_backward_workspace, part[SPEC], part[ARGS])
 
 /* After the norm dy is d_o, and not dx. */
 static nrg_status spoil_backward(void *const *part, int n)
@@ -344,24 +300,14 @@ static uint32_t spared_by_reduce(void *const *part)
     return OPERAND(DX) | OPERAND(DY) | OPERAND(DZ) | OPERAND(WORKSPACE) | (is_one_block(part) ? OPERAND(DW) | OPERAND(DB) : 0);
 }
 
-#define WRONG(options) .wrong = options, .wrong_count = NRG_COUNT(options), .sizes = sizes, .size_count = NRG_COUNT(sizes)
-
 static const sound_call calls[] = {
-    {&nrg_call_norm_forward, "norm.h", "nrg_norm_forward", 1, FORWARD_VARIANTS, set_up_forward, NULL, run_forward, ask_forward,
-     .wrong = wrong_forward, .wrong_count = NRG_COUNT(wrong_forward), .sizes = forward_sizes,
-     .size_count = NRG_COUNT(forward_sizes)},
-    {&nrg_call_norm_statistics, "norm_parts.h", "nrg_norm_statistics", 1, VARIANTS, set_up_statistics, NULL, run_statistics,
-     ask_statistics, .wrong = wrong_statistics, .wrong_count = NRG_COUNT(wrong_statistics), .sizes = forward_sizes,
-     .size_count = NRG_COUNT(forward_sizes)},
-    {&nrg_call_norm_elements, "norm_parts.h", "nrg_norm_elements", 1, VARIANTS, set_up_elements, NULL, run_elements, ask_elements,
-     .wrong = wrong_elements, .wrong_count = NRG_COUNT(wrong_elements), .sizes = forward_sizes,
-     .size_count = NRG_COUNT(forward_sizes)},
-    {&nrg_call_norm_backward, "norm_backward.h", "nrg_norm_backward", 1, VARIANTS, set_up_backward, NULL, run_backward,
-     ask_backward, spoil_backward, NULL, WRONG(wrong_backward)},
-    {&nrg_call_norm_backward, "norm_backward.h", "nrg_norm_backward_reduce", 1, VARIANTS, set_up_backward, NULL, run_reduce,
-     ask_reduce, spoil_backward, spared_by_reduce, WRONG(wrong_backward)},
-    {&nrg_call_norm_backward_workspace, "norm_backward.h", "nrg_norm_backward_workspace", 0, VARIANTS, set_up_workspace, NULL,
-     run_workspace, WRONG(wrong_workspace)},
+    {&invoke_norm_forward, FORWARD_VARIANTS, set_up_forward, WRONG(wrong_forward), NUMBERS(forward_sizes)},
+    {&invoke_norm_statistics, VARIANTS, set_up_statistics, WRONG(wrong_statistics), NUMBERS(forward_sizes)},
+    {&invoke_norm_elements, VARIANTS, set_up_elements, WRONG(wrong_elements), NUMBERS(forward_sizes)},
+    {&invoke_norm_backward, VARIANTS, set_up_backward, WRONG(wrong_backward), NUMBERS(sizes), .spoil = spoil_backward},
+    {&invoke_norm_backward_reduce, VARIANTS, set_up_backward, WRONG(wrong_backward), NUMBERS(sizes), .spoil = spoil_backward,
+     .spares = spared_by_reduce},
+    {&invoke_norm_backward_workspace, VARIANTS, set_up_workspace, WRONG(wrong_workspace), NUMBERS(sizes)},
 };
 
 const sound_family sound_norm = {"norm", calls, NRG_COUNT(calls)};

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "../../src/operands/norm_sandwich.h"
 #include "sound_norm_spec.h"
-#include "sound_workspace.h"
 
 enum { FIRST = NRG_SANDWICH_FIRST, SECOND = NRG_SANDWICH_SECOND, ARGS = NRG_SANDWICH_ARGS, ROWS = 5, DIM = 12 };
 
@@ -139,15 +138,6 @@ static uint32_t set_up_forward(void *const *part, int variant)
                               : o | all;
 }
 
-static nrg_status run_forward(void *const *part, int ith, int nth)
-{
-    return nrg_norm_sandwich_forward(part[FIRST], part[SECOND], part[ARGS], ith, nth);
-}
-static nrg_status ask_forward(void *const *part)
-{
-    return nrg_norm_sandwich_forward_check(part[FIRST], part[SECOND], part[ARGS]);
-}
-
 #define OPERAND(name) NRG_BIT(NRG_SANDWICH_BACKWARD_##name)
 
 static uint32_t set_up_backward(void *const *part, int variant)
@@ -167,23 +157,6 @@ static uint32_t set_up_backward(void *const *part, int variant)
                              : usual;
 }
 
-static nrg_status run_backward(void *const *part, int ith, int nth)
-{
-    return nrg_norm_sandwich_backward(part[FIRST], part[SECOND], part[ARGS], ith, nth);
-}
-static nrg_status ask_backward(void *const *part)
-{
-    return nrg_norm_sandwich_backward_check(part[FIRST], part[SECOND], part[ARGS]);
-}
-static nrg_status run_reduce(void *const *part, int ith, int nth)
-{
-    return nrg_norm_sandwich_backward_reduce(part[FIRST], part[SECOND], part[ARGS], ith, nth);
-}
-static nrg_status ask_reduce(void *const *part)
-{
-    return nrg_norm_sandwich_backward_reduce_check(part[FIRST], part[SECOND], part[ARGS]);
-}
-
 /* Without operands: sums are there or not. */
 static uint32_t set_up_workspace(void *const *part, int variant)
 {
@@ -196,8 +169,6 @@ static uint32_t set_up_workspace(void *const *part, int variant)
     args->db2 = there & OPERAND(DB2) ? &any : NULL;
     return 0;
 }
-
-RUN_WORKSPACE(run_workspace, nrg_norm_sandwich_backward_workspace, part[FIRST], part[SECOND], part[ARGS])
 
 /* A single block's sums are written with the rows. */
 static int is_one_block(void *const *part)
@@ -212,18 +183,12 @@ static uint32_t spared_by_reduce(void *const *part)
     return OPERAND(DX) | OPERAND(DY) | OPERAND(WORKSPACE) | (is_one_block(part) ? SUMS : 0);
 }
 
-#define WRONG(options) .wrong = options, .wrong_count = NRG_COUNT(options), .sizes = sizes, .size_count = NRG_COUNT(sizes)
-
 static const sound_call calls[] = {
-    {&nrg_call_norm_sandwich_forward, "norm_sandwich.h", "nrg_norm_sandwich_forward", 1, FORWARD_VARIANTS, set_up_forward, NULL,
-     run_forward, ask_forward, .wrong = wrong_forward, .wrong_count = NRG_COUNT(wrong_forward), .sizes = forward_sizes,
-     .size_count = NRG_COUNT(forward_sizes)},
-    {&nrg_call_norm_sandwich_backward, "norm_sandwich.h", "nrg_norm_sandwich_backward", 1, VARIANTS, set_up_backward, NULL,
-     run_backward, ask_backward, NULL, NULL, WRONG(wrong_backward)},
-    {&nrg_call_norm_sandwich_backward, "norm_sandwich.h", "nrg_norm_sandwich_backward_reduce", 1, VARIANTS, set_up_backward, NULL,
-     run_reduce, ask_reduce, NULL, spared_by_reduce, WRONG(wrong_backward)},
-    {&nrg_call_norm_sandwich_backward_workspace, "norm_sandwich.h", "nrg_norm_sandwich_backward_workspace", 0, VARIANTS,
-     set_up_workspace, NULL, run_workspace, WRONG(wrong_workspace)},
+    {&invoke_norm_sandwich_forward, FORWARD_VARIANTS, set_up_forward, WRONG(wrong_forward), NUMBERS(forward_sizes)},
+    {&invoke_norm_sandwich_backward, VARIANTS, set_up_backward, WRONG(wrong_backward), NUMBERS(sizes)},
+    {&invoke_norm_sandwich_backward_reduce, VARIANTS, set_up_backward, WRONG(wrong_backward), NUMBERS(sizes),
+     .spares = spared_by_reduce},
+    {&invoke_norm_sandwich_backward_workspace, VARIANTS, set_up_workspace, WRONG(wrong_workspace), NUMBERS(sizes)},
 };
 
 const sound_family sound_norm_sandwich = {"norm", calls, NRG_COUNT(calls)};

@@ -14,9 +14,6 @@ static uint32_t set_up(void *const *part, int variant)
     return variant ? NRG_BIT(NRG_QUANTIZE_SCALES) : 0;
 }
 
-static nrg_status run(void *const *part, int ith, int nth) { return nrg_quantize(part[ARGS], ith, nth); }
-static nrg_status ask(void *const *part) { return nrg_quantize_check(part[ARGS]); }
-
 static uint32_t set_up_back(void *const *part, int variant)
 {
     nrg_dequantize_args *args = part[ARGS];
@@ -26,10 +23,7 @@ static uint32_t set_up_back(void *const *part, int variant)
     return variant ? NRG_BIT(NRG_DEQUANTIZE_SCALES) : 0;
 }
 
-static nrg_status run_back(void *const *part, int ith, int nth) { return nrg_dequantize(part[ARGS], ith, nth); }
-static nrg_status ask_back(void *const *part) { return nrg_dequantize_check(part[ARGS]); }
-
-#define WRONG(type)                                                                                                              \
+#define WRONG_OF(type)                                                                                                           \
     WRONG_U64(ARGS, type, dim, 0, NRG_ERR_DIM), WRONG_U64(ARGS, type, dim, 48, NRG_ERR_DIM),                                     \
         WRONG_U64(ARGS, type, dim, SIZE_MAX / 32 * 32, NRG_ERR_OVERFLOW), WRONG_U32(ARGS, type, format, 0, NRG_ERR_ENUM),        \
         WRONG_U64(ARGS, type, scales, 64, NRG_ERR_COMBINATION), WITH_U32(ARGS, type, format, NRG_QUANT_Q8_0_8X8),                \
@@ -38,18 +32,16 @@ static nrg_status ask_back(void *const *part) { return nrg_dequantize_check(part
         WRONG_U32(ARGS, type, format, NRG_QUANT_Q8_0_4X8, NRG_OK), WRONG_VARIANT(1), WRONG_NULL(ARGS, type, scales),             \
         WRONG_STRIDE(ARGS, type, packed_stride[0]), WRONG_STRIDE(ARGS, type, scales_stride[1])
 
-static const sound_wrong wrong[] = {WRONG(nrg_quantize_args),
+static const sound_wrong wrong[] = {WRONG_OF(nrg_quantize_args),
                                     WRONG_U32(ARGS, nrg_quantize_args, reserved, 1, NRG_ERR_STRUCT_SIZE)};
-static const sound_wrong wrong_back[] = {WRONG(nrg_dequantize_args)};
+static const sound_wrong wrong_back[] = {WRONG_OF(nrg_dequantize_args)};
 
 static const sound_size sizes[] = {{ARGS, NRG_AT(nrg_quantize_args, rows2)}, {ARGS, NRG_AT(nrg_quantize_args, rows3)}};
 static const sound_size sizes_back[] = {{ARGS, NRG_AT(nrg_dequantize_args, rows2)}, {ARGS, NRG_AT(nrg_dequantize_args, rows3)}};
 
 static const sound_call calls[] = {
-    {&nrg_call_quantize, "quantize.h", "nrg_quantize", 1, 2, set_up, NULL, run, ask, .wrong = wrong,
-     .wrong_count = NRG_COUNT(wrong), .sizes = sizes, .size_count = NRG_COUNT(sizes)},
-    {&nrg_call_dequantize, "quantize.h", "nrg_dequantize", 1, 2, set_up_back, NULL, run_back, ask_back, .wrong = wrong_back,
-     .wrong_count = NRG_COUNT(wrong_back), .sizes = sizes_back, .size_count = NRG_COUNT(sizes_back)},
+    {&invoke_quantize, 2, set_up, WRONG(wrong), NUMBERS(sizes)},
+    {&invoke_dequantize, 2, set_up_back, WRONG(wrong_back), NUMBERS(sizes_back)},
 };
 
 const sound_family sound_quantize = {"quantize", calls, NRG_COUNT(calls)};

@@ -3,12 +3,10 @@
 
 #include "../../src/operands/floater.h"
 #include "../../src/operands/recurrent.h"
-#include "sound_workspace.h"
+#include "../harness/support.h"
+#include "sound.h"
 
 enum { N = 3, CHAINS = 2, DIM = 5 };
-
-#define SIZES(numbers) .sizes = numbers, .size_count = NRG_COUNT(numbers)
-#define WRONG(options, numbers) .wrong = options, .wrong_count = NRG_COUNT(options), SIZES(numbers)
 
 /* ---- the recurrence ---- */
 
@@ -36,9 +34,6 @@ static uint32_t set_up_recurrent(void *const *part, int variant)
     }
     return variant == BESIDE ? 0 : NRG_BIT(NRG_RECURRENT_B);
 }
-
-static nrg_status run_recurrent(void *const *part, int ith, int nth) { return nrg_recurrent_forward(part[ARGS], ith, nth); }
-static nrg_status ask_recurrent(void *const *part) { return nrg_recurrent_forward_check(part[ARGS]); }
 
 static const sound_wrong wrong_recurrent[] = {
     WRONG_U64(ARGS, nrg_recurrent_args, dim, 0, NRG_ERR_DIM),
@@ -78,18 +73,6 @@ static uint32_t reduce_spares(void *const *part)
     (void)part;
     return NRG_BIT(NRG_RECURRENT_BACKWARD_D_P0) | NRG_BIT(NRG_RECURRENT_BACKWARD_WORKSPACE);
 }
-
-static nrg_status run_recurrent_backward(void *const *part, int ith, int nth)
-{
-    return nrg_recurrent_backward(part[ARGS], ith, nth);
-}
-
-static nrg_status ask_recurrent_backward(void *const *part) { return nrg_recurrent_backward_check(part[ARGS]); }
-
-static nrg_status run_reduce(void *const *part, int ith, int nth) { return nrg_recurrent_backward_reduce(part[ARGS], ith, nth); }
-static nrg_status ask_reduce(void *const *part) { return nrg_recurrent_backward_reduce_check(part[ARGS]); }
-
-RUN_WORKSPACE(run_recurrent_backward_workspace, nrg_recurrent_backward_workspace, part[ARGS])
 
 static const sound_wrong wrong_recurrent_backward[] = {
     WRONG_U64(ARGS, nrg_recurrent_backward_args, dim, 0, NRG_ERR_DIM),
@@ -135,11 +118,10 @@ static void decay_vjp(void *user, double t, size_t dim, const float *p, const fl
         vt_dh_dp[i] = -v[i];
 }
 
-static nrg_status quiet(nrg_status status)
+static void quiet(nrg_status status)
 {
     ck_assert_msg(status == NRG_OK || !calls_made, "a refused call called something");
     calls_made = 0;
-    return status;
 }
 
 /* Even times; times, and 16 bits; from a state; from nothing to nowhere. */
@@ -175,15 +157,6 @@ static uint32_t set_up_floater(void *const *part, int variant)
     }
 }
 
-static nrg_status run_floater(void *const *part, int ith, int nth)
-{
-    return quiet(nrg_floater_forward(part[SPEC], part[PATH], ith, nth));
-}
-
-static nrg_status ask_floater(void *const *part) { return quiet(nrg_floater_forward_check(part[SPEC], part[PATH])); }
-
-RUN_WORKSPACE(run_floater_workspace, nrg_floater_workspace, part[SPEC])
-
 static uint32_t set_up_floater_backward(void *const *part, int variant)
 {
     set_spec(part, variant);
@@ -202,15 +175,6 @@ static uint32_t set_up_floater_backward(void *const *part, int variant)
         return starts | NRG_BIT(NRG_FLOATER_BACKWARD_D_STATE_N);
     }
 }
-
-static nrg_status run_floater_backward(void *const *part, int ith, int nth)
-{
-    return quiet(nrg_floater_backward(part[SPEC], part[PATH], ith, nth));
-}
-
-static nrg_status ask_floater_backward(void *const *part) { return quiet(nrg_floater_backward_check(part[SPEC], part[PATH])); }
-
-RUN_WORKSPACE(run_floater_backward_workspace, nrg_floater_backward_workspace, part[SPEC], part[PATH])
 
 /* Times that are no numbers; and numbers too far from each other. */
 static nrg_status spoil_times(void *const *part, int n)
@@ -252,25 +216,20 @@ static const sound_size floater_backward_sizes[] = {{SPEC, NRG_AT(nrg_floater_sp
                                                     {SPEC, NRG_AT(nrg_floater_spec, substeps)}};
 
 static const sound_call calls[] = {
-    {&nrg_call_recurrent_forward, "recurrent.h", "nrg_recurrent_forward", 1, RECURRENT_VARIANTS, set_up_recurrent, NULL,
-     run_recurrent, ask_recurrent, WRONG(wrong_recurrent, recurrent_sizes)},
-    {&nrg_call_recurrent_backward, "recurrent.h", "nrg_recurrent_backward", 1, RECURRENT_VARIANTS, set_up_recurrent_backward,
-     NULL, run_recurrent_backward, ask_recurrent_backward, WRONG(wrong_recurrent_backward, recurrent_backward_sizes)},
-    {&nrg_call_recurrent_backward, "recurrent.h", "nrg_recurrent_backward_reduce", 1, RECURRENT_VARIANTS,
-     set_up_recurrent_backward, NULL, run_reduce, ask_reduce, WRONG(wrong_recurrent_backward, recurrent_backward_sizes),
-     .spares = reduce_spares},
-    {&nrg_call_recurrent_backward_workspace, "recurrent.h", "nrg_recurrent_backward_workspace", 0, RECURRENT_VARIANTS,
-     set_up_recurrent_backward, NULL, run_recurrent_backward_workspace,
-     WRONG(wrong_recurrent_workspace, recurrent_backward_sizes)},
-    {&nrg_call_floater_forward, "floater.h", "nrg_floater_forward", 1, FLOATER_VARIANTS, set_up_floater, NULL, run_floater,
-     ask_floater, WRONG(wrong_floater, floater_sizes), .spoil = spoil_times},
-    {&nrg_call_floater_workspace, "floater.h", "nrg_floater_workspace", 0, FLOATER_VARIANTS, set_up_floater, NULL,
-     run_floater_workspace, WRONG(wrong_floater_workspace, floater_sizes)},
-    {&nrg_call_floater_backward, "floater.h", "nrg_floater_backward", 1, FLOATER_VARIANTS, set_up_floater_backward, NULL,
-     run_floater_backward, ask_floater_backward, WRONG(wrong_floater_backward, floater_backward_sizes), .spoil = spoil_times},
-    {&nrg_call_floater_backward_workspace, "floater.h", "nrg_floater_backward_workspace", 0, FLOATER_VARIANTS,
-     set_up_floater_backward, NULL, run_floater_backward_workspace,
-     WRONG(wrong_floater_backward_workspace, floater_backward_sizes)},
+    {&invoke_recurrent_forward, RECURRENT_VARIANTS, set_up_recurrent, WRONG(wrong_recurrent), NUMBERS(recurrent_sizes)},
+    {&invoke_recurrent_backward, RECURRENT_VARIANTS, set_up_recurrent_backward, WRONG(wrong_recurrent_backward),
+     NUMBERS(recurrent_backward_sizes)},
+    {&invoke_recurrent_backward_reduce, RECURRENT_VARIANTS, set_up_recurrent_backward, WRONG(wrong_recurrent_backward),
+     NUMBERS(recurrent_backward_sizes), .spares = reduce_spares},
+    {&invoke_recurrent_backward_workspace, RECURRENT_VARIANTS, set_up_recurrent_backward, WRONG(wrong_recurrent_workspace),
+     NUMBERS(recurrent_backward_sizes)},
+    {&invoke_floater_forward, FLOATER_VARIANTS, set_up_floater, WRONG(wrong_floater), NUMBERS(floater_sizes),
+     .spoil = spoil_times, .after = quiet},
+    {&invoke_floater_workspace, FLOATER_VARIANTS, set_up_floater, WRONG(wrong_floater_workspace), NUMBERS(floater_sizes)},
+    {&invoke_floater_backward, FLOATER_VARIANTS, set_up_floater_backward, WRONG(wrong_floater_backward),
+     NUMBERS(floater_backward_sizes), .spoil = spoil_times, .after = quiet},
+    {&invoke_floater_backward_workspace, FLOATER_VARIANTS, set_up_floater_backward, WRONG(wrong_floater_backward_workspace),
+     NUMBERS(floater_backward_sizes)},
 };
 
 const sound_family sound_recurrent = {"recurrent", calls, NRG_COUNT(calls)};

@@ -51,13 +51,6 @@ static uint32_t set_up_backward(void *const *part, int variant)
     return variant == DENSE ? 0 : NRG_BIT(NRG_RELATIVE_BACKWARD_ENDS);
 }
 
-static nrg_status run_scores(void *const *part, int ith, int nth) { return nrg_relative_scores(part[ARGS], ith, nth); }
-static nrg_status ask_scores(void *const *part) { return nrg_relative_scores_check(part[ARGS]); }
-static nrg_status run_values(void *const *part, int ith, int nth) { return nrg_relative_values(part[ARGS], ith, nth); }
-static nrg_status ask_values(void *const *part) { return nrg_relative_values_check(part[ARGS]); }
-static nrg_status run_backward(void *const *part, int ith, int nth) { return nrg_relative_backward(part[ARGS], ith, nth); }
-static nrg_status ask_backward(void *const *part) { return nrg_relative_backward_check(part[ARGS]); }
-
 #define FARTHEST ((int64_t)1 << 60)
 #define WRONG_OPTIONS                                                                                                            \
     WRONG_U64(ARGS, nrg_relative_args, dim, 0, NRG_ERR_DIM), WRONG_U64(ARGS, nrg_relative_args, p_min, 2, NRG_OK),               \
@@ -130,15 +123,6 @@ static uint32_t set_up_shift(void *const *part, int variant)
     return 0;
 }
 
-static nrg_status run_shift(void *const *part, int ith, int nth) { return nrg_relative_shift_forward(part[ARGS], ith, nth); }
-static nrg_status ask_shift(void *const *part) { return nrg_relative_shift_forward_check(part[ARGS]); }
-static nrg_status run_shift_back(void *const *part, int ith, int nth)
-{
-    return nrg_relative_shift_backward(part[ARGS], ith, nth);
-}
-
-static nrg_status ask_shift_back(void *const *part) { return nrg_relative_shift_backward_check(part[ARGS]); }
-
 #define WRONG_SHIFT                                                                                                              \
     WRONG_U64(ARGS, nrg_relative_shift_args, shift, FARTHEST, NRG_OK),                                                           \
         WRONG_U64(ARGS, nrg_relative_shift_args, shift, FARTHEST + 1, NRG_ERR_POSITION),                                         \
@@ -191,11 +175,6 @@ static uint32_t set_up_pair_back(void *const *part, int variant)
     return variant == FIRST ? first : first | NRG_BIT(NRG_HEAD_BIAS_BACKWARD_D_O_V) | NRG_BIT(NRG_HEAD_BIAS_BACKWARD_DV);
 }
 
-static nrg_status run_pair(void *const *part, int ith, int nth) { return nrg_head_bias_forward(part[ARGS], ith, nth); }
-static nrg_status ask_pair(void *const *part) { return nrg_head_bias_forward_check(part[ARGS]); }
-static nrg_status run_pair_back(void *const *part, int ith, int nth) { return nrg_head_bias_backward(part[ARGS], ith, nth); }
-static nrg_status ask_pair_back(void *const *part) { return nrg_head_bias_backward_check(part[ARGS]); }
-
 static const sound_wrong wrong_pair[] = {WRONG_U64(ARGS, nrg_head_bias_args, dim, 0, NRG_ERR_DIM),
                                          WRONG_U32(ARGS, nrg_head_bias_args, bias_dtype, NRG_BF16, NRG_ERR_DTYPE),
                                          WRONG_U32(ARGS, nrg_head_bias_args, accumulate, 1, NRG_ERR_COMBINATION),
@@ -228,24 +207,14 @@ static const sound_size pair_sizes[] = {{ARGS, NRG_AT(nrg_head_bias_args, batch)
                                         {ARGS, NRG_AT(nrg_head_bias_args, rows)},
                                         {ARGS, NRG_AT(nrg_head_bias_args, dim)}};
 
-#define WRONG(options, numbers)                                                                                                  \
-    .wrong = options, .wrong_count = NRG_COUNT(options), .sizes = numbers, .size_count = NRG_COUNT(numbers)
-
 static const sound_call calls[] = {
-    {&nrg_call_relative_scores, "relative.h", "nrg_relative_scores", 1, RELATIVE_VARIANTS, set_up_scores, NULL, run_scores,
-     ask_scores, WRONG(wrong_scores, relative_sizes)},
-    {&nrg_call_relative_values, "relative.h", "nrg_relative_values", 1, RELATIVE_VARIANTS, set_up_values, NULL, run_values,
-     ask_values, WRONG(wrong_values, relative_sizes)},
-    {&nrg_call_relative_backward, "relative.h", "nrg_relative_backward", 1, RELATIVE_VARIANTS, set_up_backward, NULL,
-     run_backward, ask_backward, WRONG(wrong_backward, relative_sizes)},
-    {&nrg_call_relative_shift_forward, "relative_shift.h", "nrg_relative_shift_forward", 1, 4, set_up_shift, NULL, run_shift,
-     ask_shift, WRONG(wrong_shift, shift_sizes)},
-    {&nrg_call_relative_shift_backward, "relative_shift.h", "nrg_relative_shift_backward", 1, 4, set_up_shift, NULL,
-     run_shift_back, ask_shift_back, WRONG(wrong_shift_back, shift_sizes)},
-    {&nrg_call_head_bias_forward, "relative_shift.h", "nrg_head_bias_forward", 1, PAIR_VARIANTS, set_up_pair, NULL, run_pair,
-     ask_pair, WRONG(wrong_pair, pair_sizes)},
-    {&nrg_call_head_bias_backward, "relative_shift.h", "nrg_head_bias_backward", 1, PAIR_VARIANTS, set_up_pair_back, NULL,
-     run_pair_back, ask_pair_back, WRONG(wrong_pair_back, pair_sizes)},
+    {&invoke_relative_scores, RELATIVE_VARIANTS, set_up_scores, WRONG(wrong_scores), NUMBERS(relative_sizes)},
+    {&invoke_relative_values, RELATIVE_VARIANTS, set_up_values, WRONG(wrong_values), NUMBERS(relative_sizes)},
+    {&invoke_relative_backward, RELATIVE_VARIANTS, set_up_backward, WRONG(wrong_backward), NUMBERS(relative_sizes)},
+    {&invoke_relative_shift_forward, 4, set_up_shift, WRONG(wrong_shift), NUMBERS(shift_sizes)},
+    {&invoke_relative_shift_backward, 4, set_up_shift, WRONG(wrong_shift_back), NUMBERS(shift_sizes)},
+    {&invoke_head_bias_forward, PAIR_VARIANTS, set_up_pair, WRONG(wrong_pair), NUMBERS(pair_sizes)},
+    {&invoke_head_bias_backward, PAIR_VARIANTS, set_up_pair_back, WRONG(wrong_pair_back), NUMBERS(pair_sizes)},
 };
 
 const sound_family sound_relative = {"relative", calls, NRG_COUNT(calls)};

@@ -6,7 +6,6 @@
 #include "../../src/operands/sinusoidal.h"
 #include "../harness/support.h"
 #include "sound_norm_spec.h"
-#include "sound_workspace.h"
 
 enum { TOKENS = 3, Q_HEADS = 2, K_HEADS = 1, DIM = 12, N_DIMS = 8 };
 
@@ -50,6 +49,8 @@ static nrg_status run_pairs(void *const *part, int ith, int nth)
     return status;
 }
 
+static const invoke_function pairs = {"nrg_rope_pairs", &nrg_call_rope_pairs, run_pairs, NULL, NULL};
+
 static const sound_wrong wrong_pairs[] = {WRONG_ROPE_SPEC(NRG_ROPE_SPEC), UNUSED_CONSTANTS(NRG_ROPE_SPEC),
                                           ROPE_U32(NRG_ROPE_SPEC, yarn, 3, NRG_OK),
                                           ROPE_U64(NRG_ROPE_SPEC, n_dims, (uint64_t)1 << 31, NRG_OK)};
@@ -60,14 +61,6 @@ static uint32_t set_up_frequencies(void *const *part, int variant)
 {
     *(nrg_rope_spec *)part[NRG_ROPE_SPEC] = nrg_rope_spec_init(N_DIMS, NRG_ROPE_NEOX, 10000);
     return variant ? NRG_BIT(NRG_ROPE_FREQUENCIES_FACTORS) : 0;
-}
-
-static nrg_status run_frequencies(void *const *part, int ith, int nth)
-{
-    const nrg_rope_frequencies_args *args = part[NRG_ROPE_ARGS];
-    (void)ith;
-    (void)nth;
-    return nrg_rope_frequencies(part[NRG_ROPE_SPEC], args->frequencies, args->magnitude);
 }
 
 #define SPEC_U32(field, value, status) ROPE_U32(NRG_ROPE_SPEC, field, value, status)
@@ -206,13 +199,6 @@ static uint32_t set_up_table(void *const *part, int variant)
     return variant ? NRG_BIT(NRG_ROPE_TABLE_POSITIONS) : 0;
 }
 
-static nrg_status run_table(void *const *part, int ith, int nth)
-{
-    return nrg_rope_table(part[NRG_ROPE_SPEC], part[NRG_ROPE_ARGS], ith, nth);
-}
-
-static nrg_status ask_table(void *const *part) { return nrg_rope_table_check(part[NRG_ROPE_SPEC], part[NRG_ROPE_ARGS]); }
-
 /* ---- the rotation ---- */
 
 /* Batches: one, of two calls; two with positions of their own; three that share theirs. */
@@ -278,23 +264,6 @@ static nrg_status spoil_positions(nrg_rope_args *args, int n)
 }
 
 static nrg_status spoil_rope(void *const *part, int n) { return spoil_positions(part[NRG_ROPE_ARGS], n); }
-
-static nrg_status run_rope(void *const *part, int ith, int nth)
-{
-    return nrg_rope_forward(part[NRG_ROPE_SPEC], part[NRG_ROPE_ARGS], ith, nth);
-}
-
-static nrg_status ask_rope(void *const *part) { return nrg_rope_forward_check(part[NRG_ROPE_SPEC], part[NRG_ROPE_ARGS]); }
-
-static nrg_status run_rope_backward(void *const *part, int ith, int nth)
-{
-    return nrg_rope_backward(part[NRG_ROPE_SPEC], part[NRG_ROPE_ARGS], ith, nth);
-}
-
-static nrg_status ask_rope_backward(void *const *part)
-{
-    return nrg_rope_backward_check(part[NRG_ROPE_SPEC], part[NRG_ROPE_ARGS]);
-}
 
 #define ARGS_U32(part, field, value, status) WRONG_U32(part, nrg_rope_args, field, value, status)
 #define ARGS_U64(part, field, value, status) WRONG_U64(part, nrg_rope_args, field, value, status)
@@ -366,18 +335,6 @@ static uint32_t set_up_norm_rope(void *const *part, int variant)
 static void fill_norm_rope(void *const *part) { fill_positions(part[NRG_NORM_ROPE_ARGS]); }
 
 static nrg_status spoil_norm_rope(void *const *part, int n) { return spoil_positions(part[NRG_NORM_ROPE_ARGS], n); }
-
-static nrg_status run_norm_rope(void *const *part, int ith, int nth)
-{
-    return nrg_norm_rope_forward(part[NRG_NORM_ROPE_NORM], part[NRG_NORM_ROPE_SPEC], part[NRG_NORM_ROPE_ARGS],
-                                 part[NRG_NORM_ROPE_Q_ARGS], part[NRG_NORM_ROPE_K_ARGS], ith, nth);
-}
-
-static nrg_status ask_norm_rope(void *const *part)
-{
-    return nrg_norm_rope_forward_check(part[NRG_NORM_ROPE_NORM], part[NRG_NORM_ROPE_SPEC], part[NRG_NORM_ROPE_ARGS],
-                                       part[NRG_NORM_ROPE_Q_ARGS], part[NRG_NORM_ROPE_K_ARGS]);
-}
 
 #define WITH_DTYPES(dtype_)                                                                                                      \
     WITH_U32(NRG_NORM_ROPE_NORM, nrg_norm_spec, dtype, dtype_), WITH_U32(NRG_NORM_ROPE_ARGS, nrg_rope_args, dtype, dtype_)
@@ -464,30 +421,6 @@ static uint32_t set_up_norm_rope_backward(void *const *part, int variant)
     return (variant == 1 ? q : q | k) | rope_there(variant, NRG_NORM_ROPE_BACKWARD_Q_O);
 }
 
-static nrg_status run_norm_rope_backward(void *const *part, int ith, int nth)
-{
-    return nrg_norm_rope_backward(part[NRG_NORM_ROPE_NORM], part[NRG_NORM_ROPE_SPEC], part[NRG_NORM_ROPE_ARGS],
-                                  part[NRG_NORM_ROPE_Q_ARGS], part[NRG_NORM_ROPE_K_ARGS], ith, nth);
-}
-
-static nrg_status ask_norm_rope_backward(void *const *part)
-{
-    return nrg_norm_rope_backward_check(part[NRG_NORM_ROPE_NORM], part[NRG_NORM_ROPE_SPEC], part[NRG_NORM_ROPE_ARGS],
-                                        part[NRG_NORM_ROPE_Q_ARGS], part[NRG_NORM_ROPE_K_ARGS]);
-}
-
-static nrg_status run_norm_rope_reduce(void *const *part, int ith, int nth)
-{
-    return nrg_norm_rope_backward_reduce(part[NRG_NORM_ROPE_NORM], part[NRG_NORM_ROPE_SPEC], part[NRG_NORM_ROPE_ARGS],
-                                         part[NRG_NORM_ROPE_Q_ARGS], part[NRG_NORM_ROPE_K_ARGS], ith, nth);
-}
-
-static nrg_status ask_norm_rope_reduce(void *const *part)
-{
-    return nrg_norm_rope_backward_reduce_check(part[NRG_NORM_ROPE_NORM], part[NRG_NORM_ROPE_SPEC], part[NRG_NORM_ROPE_ARGS],
-                                               part[NRG_NORM_ROPE_Q_ARGS], part[NRG_NORM_ROPE_K_ARGS]);
-}
-
 #define BACKWARD_U64(part, field, value, status) WRONG_U64(part, nrg_norm_backward_args, field, value, status)
 #define BACKWARD_WITH(part, field, value) WITH_U64(part, nrg_norm_backward_args, field, value)
 
@@ -549,21 +482,6 @@ static uint32_t spared_by_reduce(void *const *part)
 
 /* ---- with a workspace ---- */
 
-/* A share of a call whose workspace is for one. How large a workspace is depends on nth, so that more shares may find that first;
- * then one share is asked what is wrong. */
-#define RUN_SHARE(call_of_share, workspace_of_shares)                                                                            \
-    do {                                                                                                                         \
-        const nrg_status status_ = call_of_share(ith, nth);                                                                      \
-        size_t one_ = 0, all_ = 0;                                                                                               \
-        if (nth <= 1 || (status_ != NRG_ERR_WORKSPACE && status_ != NRG_ERR_OVERFLOW && status_ != NRG_ERR_THREAD))              \
-            return status_;                                                                                                      \
-        const nrg_status of_one_ = workspace_of_shares(1, &one_), of_all_ = workspace_of_shares(nth, &all_);                     \
-        if (of_one_ != NRG_OK || status_ == NRG_ERR_THREAD)                                                                      \
-            return of_one_ != NRG_OK ? of_one_ : status_;                                                                        \
-        ck_assert(of_all_ == NRG_ERR_OVERFLOW || (of_all_ == NRG_OK && all_ > one_));                                            \
-        return call_of_share(0, 1);                                                                                              \
-    } while (0)
-
 #define POSITIONS_OPERAND(name) NRG_BIT(NRG_ROPE_POSITIONS_##name)
 
 /* In place; of several axes and batches; of k alone, with factors. */
@@ -602,35 +520,11 @@ static nrg_status spoil_factors(const nrg_rope_spec *rope, int n)
 static void fill_rope_positions(void *const *part) { fill_factors(part[NRG_ROPE_SPEC]); }
 static nrg_status spoil_rope_positions(void *const *part, int n) { return spoil_factors(part[NRG_ROPE_SPEC], n); }
 
-#define POSITIONS_SHARE(i, n) nrg_rope_positions_forward(part[NRG_ROPE_SPEC], part[NRG_ROPE_ARGS], i, n)
-#define POSITIONS_SHARE_BACK(i, n) nrg_rope_positions_backward(part[NRG_ROPE_SPEC], part[NRG_ROPE_ARGS], i, n)
-#define POSITIONS_WORKSPACE_OF(n, bytes) nrg_rope_positions_workspace(part[NRG_ROPE_SPEC], part[NRG_ROPE_ARGS], n, bytes)
-
-static nrg_status run_rope_positions(void *const *part, int ith, int nth) { RUN_SHARE(POSITIONS_SHARE, POSITIONS_WORKSPACE_OF); }
-
-static nrg_status run_rope_positions_back(void *const *part, int ith, int nth)
-{
-    RUN_SHARE(POSITIONS_SHARE_BACK, POSITIONS_WORKSPACE_OF);
-}
-
-static nrg_status ask_rope_positions(void *const *part)
-{
-    return nrg_rope_positions_forward_check(part[NRG_ROPE_SPEC], part[NRG_ROPE_ARGS], 1);
-}
-
-static nrg_status ask_rope_positions_back(void *const *part)
-{
-    return nrg_rope_positions_backward_check(part[NRG_ROPE_SPEC], part[NRG_ROPE_ARGS], 1);
-}
-
 static uint32_t set_up_positions_workspace(void *const *part, int variant)
 {
     set_up_positions(part, variant);
     return 0;
 }
-
-RUN_WORKSPACE(run_positions_workspace, nrg_rope_positions_workspace, part[NRG_ROPE_SPEC], part[NRG_ROPE_ARGS],
-              ((const nrg_rope_shares *)part[NRG_ROPE_SHARES])->nth)
 
 #define POSITIONS_U32(field, value, status) WRONG_U32(NRG_ROPE_ARGS, nrg_rope_positions_args, field, value, status)
 #define POSITIONS_U64(field, value, status) WRONG_U64(NRG_ROPE_ARGS, nrg_rope_positions_args, field, value, status)
@@ -762,34 +656,8 @@ static nrg_status spoil_qkv(void *const *part, int n)
     return NRG_ERR_POSITION;
 }
 
-#define QKV_SHARE(i, n) nrg_qkv_forward(part[NRG_QKV_NORM], part[NRG_QKV_ROPE], part[NRG_QKV_ARGS], i, n)
-#define BARE_SHARE(i, n) nrg_qkv_forward(NULL, part[NRG_QKV_ROPE], part[NRG_QKV_ARGS], i, n)
-#define QKV_SHARE_BACK(i, n) nrg_qkv_backward(part[NRG_QKV_ROPE], part[NRG_QKV_ARGS], i, n)
-#define QKV_WORKSPACE_OF(n, bytes) nrg_qkv_workspace(part[NRG_QKV_ROPE], part[NRG_QKV_ARGS], n, bytes)
-
 /* Without a norm it is the next description's call. */
-static nrg_status run_qkv(void *const *part, int ith, int nth)
-{
-    if (!part[NRG_QKV_NORM])
-        return NRG_ERR_NULL;
-    RUN_SHARE(QKV_SHARE, QKV_WORKSPACE_OF);
-}
-
-static nrg_status run_bare(void *const *part, int ith, int nth) { RUN_SHARE(BARE_SHARE, QKV_WORKSPACE_OF); }
-static nrg_status run_qkv_backward(void *const *part, int ith, int nth) { RUN_SHARE(QKV_SHARE_BACK, QKV_WORKSPACE_OF); }
-
-static nrg_status ask_qkv(void *const *part)
-{
-    if (!part[NRG_QKV_NORM])
-        return NRG_ERR_NULL;
-    return nrg_qkv_forward_check(part[NRG_QKV_NORM], part[NRG_QKV_ROPE], part[NRG_QKV_ARGS], 1);
-}
-
-static nrg_status ask_bare(void *const *part) { return nrg_qkv_forward_check(NULL, part[NRG_QKV_ROPE], part[NRG_QKV_ARGS], 1); }
-static nrg_status ask_qkv_backward(void *const *part)
-{
-    return nrg_qkv_backward_check(part[NRG_QKV_ROPE], part[NRG_QKV_ARGS], 1);
-}
+static nrg_status has_norm(void *const *part) { return part[NRG_QKV_NORM] ? NRG_OK : NRG_ERR_NULL; }
 
 #define QKV_U32(field, value, status) WRONG_U32(NRG_QKV_ARGS, nrg_qkv_args, field, value, status)
 #define QKV_U64(field, value, status) WRONG_U64(NRG_QKV_ARGS, nrg_qkv_args, field, value, status)
@@ -858,9 +726,6 @@ static uint32_t set_up_qkv_workspace(void *const *part, int variant)
     return 0;
 }
 
-RUN_WORKSPACE(run_qkv_workspace, nrg_qkv_workspace, part[NRG_QKV_ROPE], part[NRG_QKV_ARGS],
-              ((const nrg_rope_shares *)part[NRG_QKV_SHARES])->nth)
-
 static const sound_wrong wrong_qkv_workspace[] = {WRONG_ANGLES, WRONG_QKV_ARGS};
 
 /* ---- sinusoids ---- */
@@ -870,14 +735,6 @@ static uint32_t set_up_sines(void *const *part, int variant)
     nrg_sinusoidal_spec *spec = part[NRG_SINUSOIDAL_SPEC];
     *spec = variant == 2 ? nrg_sinusoidal_spec_tensor2tensor(8) : nrg_sinusoidal_spec_vaswani(variant ? 7 : 8);
     return 0;
-}
-
-static nrg_status run_sines(void *const *part, int ith, int nth)
-{
-    const nrg_sinusoidal_frequencies_args *args = part[NRG_SINUSOIDAL_ARGS];
-    (void)ith;
-    (void)nth;
-    return nrg_sinusoidal_frequencies(part[NRG_SINUSOIDAL_SPEC], args->frequencies);
 }
 
 #define SINES_F64(field, value, status) WRONG_F64(NRG_SINUSOIDAL_SPEC, nrg_sinusoidal_spec, field, value, status)
@@ -919,16 +776,6 @@ static uint32_t set_up_sine_table(void *const *part, int variant)
     return variant ? NRG_BIT(NRG_SINUSOIDAL_TABLE_POSITIONS) : 0;
 }
 
-static nrg_status run_sine_table(void *const *part, int ith, int nth)
-{
-    return nrg_sinusoidal_table(part[NRG_SINUSOIDAL_SPEC], part[NRG_SINUSOIDAL_ARGS], ith, nth);
-}
-
-static nrg_status ask_sine_table(void *const *part)
-{
-    return nrg_sinusoidal_table_check(part[NRG_SINUSOIDAL_SPEC], part[NRG_SINUSOIDAL_ARGS]);
-}
-
 #define SINE_U32(field, value, status) WRONG_U32(NRG_SINUSOIDAL_ARGS, nrg_sinusoidal_args, field, value, status)
 #define SINE_U64(field, value, status) WRONG_U64(NRG_SINUSOIDAL_ARGS, nrg_sinusoidal_args, field, value, status)
 
@@ -955,48 +802,32 @@ static const sound_wrong wrong_sine_table[] = {
 static const sound_size sine_table_sizes[] = {{NRG_SINUSOIDAL_ARGS, NRG_AT(nrg_sinusoidal_args, rows)},
                                               {NRG_SINUSOIDAL_SPEC, NRG_AT(nrg_sinusoidal_spec, dim)}};
 
-#define WRONG(options, numbers)                                                                                                  \
-    .wrong = options, .wrong_count = NRG_COUNT(options), .sizes = numbers, .size_count = NRG_COUNT(numbers)
-
 static const sound_call calls[] = {
-    {&nrg_call_rope_pairs, "rope.h", "nrg_rope_pairs", 0, 2, set_up_pairs, NULL, run_pairs, .wrong = wrong_pairs,
-     .wrong_count = NRG_COUNT(wrong_pairs)},
-    {&nrg_call_rope_frequencies, "rope.h", "nrg_rope_frequencies", 0, 2, set_up_frequencies, NULL, run_frequencies, NULL,
-     spoil_frequencies, .wrong = wrong_frequencies, .wrong_count = NRG_COUNT(wrong_frequencies)},
-    {&nrg_call_rope_table, "rope.h", "nrg_rope_table", 1, 3, set_up_table, NULL, run_table, ask_table,
-     WRONG(wrong_table, table_sizes)},
-    {&nrg_call_rope, "rope.h", "nrg_rope_forward", 1, 4, set_up_rope, fill_rope, run_rope, ask_rope, spoil_rope,
-     WRONG(wrong_rope, rope_sizes)},
-    {&nrg_call_rope, "rope.h", "nrg_rope_backward", 1, 4, set_up_rope, fill_rope, run_rope_backward, ask_rope_backward,
-     spoil_rope, WRONG(wrong_rope, rope_sizes)},
-    {&nrg_call_norm_rope_forward, "norm_rope.h", "nrg_norm_rope_forward", 1, 4, set_up_norm_rope, fill_norm_rope, run_norm_rope,
-     ask_norm_rope, spoil_norm_rope, WRONG(wrong_norm_rope, norm_rope_sizes)},
-    {&nrg_call_norm_rope_backward, "norm_rope.h", "nrg_norm_rope_backward", 1, 4, set_up_norm_rope_backward, fill_norm_rope,
-     run_norm_rope_backward, ask_norm_rope_backward, spoil_norm_rope, spared_by_rows,
-     WRONG(wrong_norm_rope_backward, norm_rope_sizes)},
-    {&nrg_call_norm_rope_backward, "norm_rope.h", "nrg_norm_rope_backward_reduce", 1, 4, set_up_norm_rope_backward,
-     fill_norm_rope, run_norm_rope_reduce, ask_norm_rope_reduce, spoil_norm_rope, spared_by_reduce,
-     WRONG(wrong_norm_rope_backward, norm_rope_sizes)},
-    {&nrg_call_rope_positions, "rope.h", "nrg_rope_positions_forward", 1, 3, set_up_positions, fill_rope_positions,
-     run_rope_positions, ask_rope_positions, spoil_rope_positions, .fixed_part = NRG_ROPE_SHARES,
-     WRONG(wrong_positions, positions_sizes)},
-    {&nrg_call_rope_positions, "rope.h", "nrg_rope_positions_backward", 1, 3, set_up_positions, fill_rope_positions,
-     run_rope_positions_back, ask_rope_positions_back, spoil_rope_positions, .fixed_part = NRG_ROPE_SHARES,
-     WRONG(wrong_positions, positions_sizes)},
-    {&nrg_call_rope_positions_workspace, "rope.h", "nrg_rope_positions_workspace", 0, 3, set_up_positions_workspace, NULL,
-     run_positions_workspace, .wrong = wrong_positions_workspace, .wrong_count = NRG_COUNT(wrong_positions_workspace)},
-    {&nrg_call_qkv, "qkv.h", "nrg_qkv_forward", 1, 4, set_up_qkv, fill_qkv, run_qkv, ask_qkv, spoil_qkv, .settle = settle_qkv,
-     .fixed_part = NRG_QKV_SHARES, WRONG(wrong_qkv, qkv_sizes)},
-    {&nrg_call_qkv_bare, "qkv.h", "nrg_qkv_forward", 1, 4, set_up_bare, fill_qkv, run_bare, ask_bare, spoil_qkv, .is_part = 1,
-     .settle = settle_qkv, .fixed_part = NRG_QKV_SHARES, WRONG(wrong_bare, qkv_sizes)},
-    {&nrg_call_qkv_bare, "qkv.h", "nrg_qkv_backward", 1, 3, set_up_qkv_backward, fill_qkv, run_qkv_backward, ask_qkv_backward,
-     spoil_qkv, .fixed_part = NRG_QKV_SHARES, WRONG(wrong_qkv_backward, qkv_sizes)},
-    {&nrg_call_qkv_workspace, "qkv.h", "nrg_qkv_workspace", 0, 3, set_up_qkv_workspace, NULL, run_qkv_workspace,
-     .wrong = wrong_qkv_workspace, .wrong_count = NRG_COUNT(wrong_qkv_workspace)},
-    {&nrg_call_sinusoidal_frequencies, "sinusoidal.h", "nrg_sinusoidal_frequencies", 0, 3, set_up_sines, NULL, run_sines,
-     .wrong = wrong_sines, .wrong_count = NRG_COUNT(wrong_sines)},
-    {&nrg_call_sinusoidal_table, "sinusoidal.h", "nrg_sinusoidal_table", 1, 2, set_up_sine_table, NULL, run_sine_table,
-     ask_sine_table, WRONG(wrong_sine_table, sine_table_sizes)},
+    {&pairs, 2, set_up_pairs, WRONG(wrong_pairs)},
+    {&invoke_rope_frequencies, 2, set_up_frequencies, WRONG(wrong_frequencies), .spoil = spoil_frequencies},
+    {&invoke_rope_table, 3, set_up_table, WRONG(wrong_table), NUMBERS(table_sizes)},
+    {&invoke_rope_forward, 4, set_up_rope, WRONG(wrong_rope), NUMBERS(rope_sizes), .fill = fill_rope, .spoil = spoil_rope},
+    {&invoke_rope_backward, 4, set_up_rope, WRONG(wrong_rope), NUMBERS(rope_sizes), .fill = fill_rope, .spoil = spoil_rope},
+    {&invoke_norm_rope_forward, 4, set_up_norm_rope, WRONG(wrong_norm_rope), NUMBERS(norm_rope_sizes), .fill = fill_norm_rope,
+     .spoil = spoil_norm_rope},
+    {&invoke_norm_rope_backward, 4, set_up_norm_rope_backward, WRONG(wrong_norm_rope_backward), NUMBERS(norm_rope_sizes),
+     .fill = fill_norm_rope, .spoil = spoil_norm_rope, .spares = spared_by_rows},
+    {&invoke_norm_rope_backward_reduce, 4, set_up_norm_rope_backward, WRONG(wrong_norm_rope_backward), NUMBERS(norm_rope_sizes),
+     .fill = fill_norm_rope, .spoil = spoil_norm_rope, .spares = spared_by_reduce},
+    {&invoke_rope_positions_forward, 3, set_up_positions, WRONG(wrong_positions), NUMBERS(positions_sizes),
+     .fill = fill_rope_positions, .spoil = spoil_rope_positions, .workspace = &invoke_rope_positions_workspace},
+    {&invoke_rope_positions_backward, 3, set_up_positions, WRONG(wrong_positions), NUMBERS(positions_sizes),
+     .fill = fill_rope_positions, .spoil = spoil_rope_positions, .workspace = &invoke_rope_positions_workspace},
+    {&invoke_rope_positions_workspace, 3, set_up_positions_workspace, WRONG(wrong_positions_workspace)},
+    {&invoke_qkv_forward, 4, set_up_qkv, WRONG(wrong_qkv), NUMBERS(qkv_sizes), .fill = fill_qkv, .spoil = spoil_qkv,
+     .settle = settle_qkv, .bind = has_norm, .workspace = &invoke_qkv_workspace},
+    {&invoke_qkv_bare, 4, set_up_bare, WRONG(wrong_bare), NUMBERS(qkv_sizes), .fill = fill_qkv, .spoil = spoil_qkv, .is_part = 1,
+     .settle = settle_qkv, .workspace = &invoke_qkv_workspace},
+    {&invoke_qkv_backward, 3, set_up_qkv_backward, WRONG(wrong_qkv_backward), NUMBERS(qkv_sizes), .fill = fill_qkv,
+     .spoil = spoil_qkv, .workspace = &invoke_qkv_workspace},
+    {&invoke_qkv_workspace, 3, set_up_qkv_workspace, WRONG(wrong_qkv_workspace)},
+    {&invoke_sinusoidal_frequencies, 3, set_up_sines, WRONG(wrong_sines)},
+    {&invoke_sinusoidal_table, 2, set_up_sine_table, WRONG(wrong_sine_table), NUMBERS(sine_table_sizes)},
 };
 
 const sound_family sound_rope = {"rope", calls, NRG_COUNT(calls)};

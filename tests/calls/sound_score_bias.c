@@ -43,43 +43,6 @@ static uint32_t set_up_alibi(void *const *part, int variant)
     return 0;
 }
 
-static nrg_status run_t5(void *const *part, int ith, int nth)
-{
-    const nrg_t5_args *a = part[TABLE];
-    return nrg_t5_diagonals_forward(part[SPEC], a->dtype, a->table, a->table_stride, a->diagonals, a->diagonals_stride, ith, nth);
-}
-
-static nrg_status ask_t5(void *const *part)
-{
-    const nrg_t5_args *a = part[TABLE];
-    return nrg_t5_diagonals_forward_check(part[SPEC], a->dtype, a->table, a->table_stride, a->diagonals, a->diagonals_stride);
-}
-
-static nrg_status run_t5_backward(void *const *part, int ith, int nth)
-{
-    const nrg_t5_backward_args *a = part[TABLE];
-    return nrg_t5_diagonals_backward(part[SPEC], a->d_diagonals, a->d_diagonals_stride, a->d_table, a->d_table_stride, 0, ith,
-                                     nth);
-}
-
-static nrg_status ask_t5_backward(void *const *part)
-{
-    const nrg_t5_backward_args *a = part[TABLE];
-    return nrg_t5_diagonals_backward_check(part[SPEC], a->d_diagonals, a->d_diagonals_stride, a->d_table, a->d_table_stride, 0);
-}
-
-static nrg_status run_alibi(void *const *part, int ith, int nth)
-{
-    const nrg_alibi_args *a = part[TABLE];
-    return nrg_alibi_diagonals(part[SPEC], a->slopes, a->diagonals, a->diagonals_stride, ith, nth);
-}
-
-static nrg_status ask_alibi(void *const *part)
-{
-    const nrg_alibi_args *a = part[TABLE];
-    return nrg_alibi_diagonals_check(part[SPEC], a->slopes, a->diagonals, a->diagonals_stride);
-}
-
 #define WRONG_POSITIONS                                                                                                          \
     WRONG_U64(SPEC, nrg_score_bias_spec, first_position, (1 << 29) - QUERIES + 1, NRG_OK),                                       \
         WRONG_U64(SPEC, nrg_score_bias_spec, first_position, -(int64_t)(1 << 29) + KEYS - 1, NRG_OK),                            \
@@ -114,14 +77,6 @@ static uint32_t set_up_slopes(void *const *part, int variant)
     return 0;
 }
 
-static nrg_status run_slopes(void *const *part, int ith, int nth)
-{
-    const nrg_alibi_slopes_args *args = part[ARGS];
-    (void)ith;
-    (void)nth;
-    return nrg_alibi_slopes(args->heads, args->max_bias, args->slopes);
-}
-
 static const sound_wrong wrong_slopes[] = {
     WRONG_F64(ARGS, nrg_alibi_slopes_args, max_bias, -1, NRG_ERR_CONSTANT),
     WRONG_F64(ARGS, nrg_alibi_slopes_args, max_bias, -0x1p-1074, NRG_ERR_CONSTANT),
@@ -153,9 +108,6 @@ static uint32_t set_up_forward(void *const *part, int variant)
     return 0;
 }
 
-static nrg_status run_forward(void *const *part, int ith, int nth) { return nrg_score_bias_forward(part[ARGS], ith, nth); }
-static nrg_status ask_forward(void *const *part) { return nrg_score_bias_forward_check(part[ARGS]); }
-
 #define WRONG_SCORES(type, field)                                                                                                \
     WRONG_STRIDE(ARGS, type, field##_strides.row), WRONG_STRIDE(ARGS, type, field##_strides.head),                               \
         WRONG_STRIDE(ARGS, type, field##_strides.batch)
@@ -180,9 +132,6 @@ static uint32_t set_up_backward(void *const *part, int variant)
     return 0;
 }
 
-static nrg_status run_backward(void *const *part, int ith, int nth) { return nrg_score_bias_backward(part[ARGS], ith, nth); }
-static nrg_status ask_backward(void *const *part) { return nrg_score_bias_backward_check(part[ARGS]); }
-
 static const sound_wrong wrong_backward[] = {WRONG_SCORES(nrg_score_bias_backward_args, d_o),
                                              WRONG_STRIDE(ARGS, nrg_score_bias_backward_args, d_diagonals_stride)};
 static const sound_size backward_sizes[] = {{ARGS, NRG_AT(nrg_score_bias_backward_args, batch)},
@@ -190,22 +139,13 @@ static const sound_size backward_sizes[] = {{ARGS, NRG_AT(nrg_score_bias_backwar
                                             {ARGS, NRG_AT(nrg_score_bias_backward_args, queries)},
                                             {ARGS, NRG_AT(nrg_score_bias_backward_args, keys)}};
 
-#define SIZES(numbers) .sizes = numbers, .size_count = NRG_COUNT(numbers)
-#define WRONG(options, numbers) .wrong = options, .wrong_count = NRG_COUNT(options), SIZES(numbers)
-
 static const sound_call calls[] = {
-    {&nrg_call_t5_diagonals_forward, "score_bias.h", "nrg_t5_diagonals_forward", 1, SPEC_VARIANTS, set_up_t5, NULL, run_t5,
-     ask_t5, WRONG(wrong_t5, spec_sizes)},
-    {&nrg_call_t5_diagonals_backward, "score_bias.h", "nrg_t5_diagonals_backward", 1, SPEC_VARIANTS, set_up_t5_backward, NULL,
-     run_t5_backward, ask_t5_backward, WRONG(wrong_t5_backward, spec_sizes)},
-    {&nrg_call_alibi_slopes, "score_bias.h", "nrg_alibi_slopes", 0, 3, set_up_slopes, NULL, run_slopes,
-     WRONG(wrong_slopes, slopes_sizes)},
-    {&nrg_call_alibi_diagonals, "score_bias.h", "nrg_alibi_diagonals", 1, SPEC_VARIANTS, set_up_alibi, NULL, run_alibi, ask_alibi,
-     WRONG(wrong_alibi, spec_sizes)},
-    {&nrg_call_score_bias_forward, "score_bias.h", "nrg_score_bias_forward", 1, VARIANTS, set_up_forward, NULL, run_forward,
-     ask_forward, WRONG(wrong_forward, forward_sizes)},
-    {&nrg_call_score_bias_backward, "score_bias.h", "nrg_score_bias_backward", 1, VARIANTS, set_up_backward, NULL, run_backward,
-     ask_backward, WRONG(wrong_backward, backward_sizes)},
+    {&invoke_t5_diagonals_forward, SPEC_VARIANTS, set_up_t5, WRONG(wrong_t5), NUMBERS(spec_sizes)},
+    {&invoke_t5_diagonals_backward, SPEC_VARIANTS, set_up_t5_backward, WRONG(wrong_t5_backward), NUMBERS(spec_sizes)},
+    {&invoke_alibi_slopes, 3, set_up_slopes, WRONG(wrong_slopes), NUMBERS(slopes_sizes)},
+    {&invoke_alibi_diagonals, SPEC_VARIANTS, set_up_alibi, WRONG(wrong_alibi), NUMBERS(spec_sizes)},
+    {&invoke_score_bias_forward, VARIANTS, set_up_forward, WRONG(wrong_forward), NUMBERS(forward_sizes)},
+    {&invoke_score_bias_backward, VARIANTS, set_up_backward, WRONG(wrong_backward), NUMBERS(backward_sizes)},
 };
 
 const sound_family sound_score_bias = {"score_bias", calls, NRG_COUNT(calls)};

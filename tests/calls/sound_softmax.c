@@ -56,9 +56,6 @@ static uint32_t set_up_merge(void *const *part, int variant)
     return variant ? 0 : NRG_BIT(NRG_SOFTMAX_MERGE_FACTOR) | NRG_BIT(NRG_SOFTMAX_MERGE_INVERSE) | NRG_BIT(NRG_SOFTMAX_MERGE_LSE);
 }
 
-static nrg_status run_merge(void *const *part, int ith, int nth) { return nrg_softmax_merge(part[ARGS], ith, nth); }
-static nrg_status ask_merge(void *const *part) { return nrg_softmax_merge_check(part[ARGS]); }
-
 static const sound_wrong wrong_merge[] = {
     WRONG_U64(ARGS, nrg_softmax_merge_args, parts, 0, NRG_ERR_COUNT), WRONG_NULL(ARGS, nrg_softmax_merge_args, m_in),
     WRONG_NULL(ARGS, nrg_softmax_merge_args, sum_in), WRONG_NULL(ARGS, nrg_softmax_merge_args, m)};
@@ -106,11 +103,6 @@ static nrg_status spoil_ids(void *const *part, int n)
     return NRG_ERR_POSITION;
 }
 
-static nrg_status run_loss(void *const *part, int ith, int nth) { return nrg_cross_entropy_forward(part[ARGS], ith, nth); }
-static nrg_status ask_loss(void *const *part) { return nrg_cross_entropy_forward_check(part[ARGS]); }
-static nrg_status run_loss_back(void *const *part, int ith, int nth) { return nrg_cross_entropy_backward(part[ARGS], ith, nth); }
-static nrg_status ask_loss_back(void *const *part) { return nrg_cross_entropy_backward_check(part[ARGS]); }
-
 static const sound_wrong wrong_loss[] = {
     WRONG_U64(ARGS, nrg_cross_entropy_args, classes, 0, NRG_ERR_DIM), WRONG_STRIDE(ARGS, nrg_cross_entropy_args, x_stride),
     WRONG_U64(ARGS, nrg_cross_entropy_args, dx, 64, NRG_ERR_COMBINATION), WRONG_NULL(ARGS, nrg_cross_entropy_args, ids)};
@@ -132,13 +124,6 @@ static uint32_t set_up_backward(void *const *part, int variant)
     a->window = variant == 1 ? 2 : SIZE_MAX;
     return variant == 1 ? 0 : NRG_BIT(NRG_SOFTMAX_BACKWARD_X);
 }
-
-static nrg_status run_forward(void *const *part, int ith, int nth) { return nrg_softmax_forward(part[ARGS], ith, nth); }
-static nrg_status ask_forward(void *const *part) { return nrg_softmax_forward_check(part[ARGS]); }
-static nrg_status run_part(void *const *part, int ith, int nth) { return nrg_softmax_part(part[ARGS], part[STATE], ith, nth); }
-static nrg_status ask_part(void *const *part) { return nrg_softmax_part_check(part[ARGS], part[STATE]); }
-static nrg_status run_backward(void *const *part, int ith, int nth) { return nrg_softmax_backward(part[ARGS], ith, nth); }
-static nrg_status ask_backward(void *const *part) { return nrg_softmax_backward_check(part[ARGS]); }
 
 #define WRONG_NUMBERS(type)                                                                                                      \
     WRONG_F32(ARGS, type, scale, (float)INFINITY, NRG_ERR_CONSTANT), WRONG_F32(ARGS, type, scale, (float)NAN, NRG_ERR_CONSTANT), \
@@ -185,23 +170,14 @@ static const sound_wrong wrong_backward[] = {
 static const sound_size sizes[] = {SIZES(nrg_softmax_args)}, sizes_backward[] = {SIZES(nrg_softmax_backward_args)};
 
 static const sound_call calls[] = {
-    {&nrg_call_softmax_forward, "softmax.h", "nrg_softmax_forward", 1, VARIANTS, .set_up = set_up_forward, .run = run_forward,
-     .ask = ask_forward, .wrong = wrong_forward, .wrong_count = NRG_COUNT(wrong_forward), .sizes = sizes,
-     .size_count = NRG_COUNT(sizes)},
-    {&nrg_call_softmax_part, "softmax.h", "nrg_softmax_part", 1, VARIANTS, .set_up = set_up_part, .run = run_part,
-     .ask = ask_part, .wrong = wrong_part, .wrong_count = NRG_COUNT(wrong_part), .sizes = sizes, .size_count = NRG_COUNT(sizes)},
-    {&nrg_call_softmax_merge, "softmax.h", "nrg_softmax_merge", 1, 3, .set_up = set_up_merge, .run = run_merge, .ask = ask_merge,
-     .wrong = wrong_merge, .wrong_count = NRG_COUNT(wrong_merge), .sizes = sizes_merge, .size_count = NRG_COUNT(sizes_merge)},
-    {&nrg_call_softmax_backward, "softmax.h", "nrg_softmax_backward", 1, 3, .set_up = set_up_backward, .run = run_backward,
-     .ask = ask_backward, .wrong = wrong_backward, .wrong_count = NRG_COUNT(wrong_backward), .sizes = sizes_backward,
-     .size_count = NRG_COUNT(sizes_backward)},
-    {&nrg_call_cross_entropy_forward, "cross_entropy.h", "nrg_cross_entropy_forward", 1, 3, .set_up = set_up_cross_entropy,
-     .spares = spared_if_ignored, .fill = fill_ids, .run = run_loss, .ask = ask_loss, .spoil = spoil_ids, .wrong = wrong_loss,
-     .wrong_count = NRG_COUNT(wrong_loss), .sizes = sizes_loss, .size_count = NRG_COUNT(sizes_loss)},
-    {&nrg_call_cross_entropy_backward, "cross_entropy.h", "nrg_cross_entropy_backward", 1, 3, .set_up = set_up_cross_entropy,
-     .spares = spared_if_ignored, .fill = fill_ids, .run = run_loss_back, .ask = ask_loss_back, .spoil = spoil_ids,
-     .wrong = wrong_loss_back, .wrong_count = NRG_COUNT(wrong_loss_back), .sizes = sizes_loss,
-     .size_count = NRG_COUNT(sizes_loss)},
+    {&invoke_softmax_forward, VARIANTS, set_up_forward, WRONG(wrong_forward), NUMBERS(sizes)},
+    {&invoke_softmax_part, VARIANTS, set_up_part, WRONG(wrong_part), NUMBERS(sizes)},
+    {&invoke_softmax_merge, 3, set_up_merge, WRONG(wrong_merge), NUMBERS(sizes_merge)},
+    {&invoke_softmax_backward, 3, set_up_backward, WRONG(wrong_backward), NUMBERS(sizes_backward)},
+    {&invoke_cross_entropy_forward, 3, set_up_cross_entropy, WRONG(wrong_loss), NUMBERS(sizes_loss), .fill = fill_ids,
+     .spoil = spoil_ids, .spares = spared_if_ignored},
+    {&invoke_cross_entropy_backward, 3, set_up_cross_entropy, WRONG(wrong_loss_back), NUMBERS(sizes_loss), .fill = fill_ids,
+     .spoil = spoil_ids, .spares = spared_if_ignored},
 };
 
 const sound_family sound_softmax = {"softmax", calls, NRG_COUNT(calls)};

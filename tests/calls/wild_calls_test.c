@@ -28,7 +28,7 @@
 #include "../../src/operands/recurrent.h"
 #include "../../src/operands/rope.h"
 #include "../harness/support.h"
-#include "sound_families.h"
+#include "sound.h"
 #include "verdict.h"
 #include "wild_module.h"
 
@@ -141,7 +141,7 @@ static counts *counted;            /* of every function; shared by the tests' pr
 static const wild_module *earlier; /* NULL: no other version */
 static size_t trials_asked;        /* 0: TRIALS */
 
-static const nrg_call *call_of(const trial *t) { return t->sound->call; }
+static const nrg_call *call_of(const trial *t) { return t->sound->function->call; }
 static size_t draw(trial *t, size_t n) { return test_draw(&t->state, n); }
 static int one_in(trial *t, size_t n) { return draw(t, n) == 0; }
 
@@ -295,7 +295,7 @@ static void draw_call(trial *t)
     draw_places(t, there);
     t->ith = 0;
     t->nth = 1;
-    if (t->sound->has_shares && one_in(t, 8)) {
+    if (sound_has_shares(t->sound) && one_in(t, 8)) {
         t->nth = 1 + (int)draw(t, 9);
         t->ith = (int)draw(t, (size_t)t->nth);
     }
@@ -411,7 +411,7 @@ static void change_field(trial *t)
     const unsigned part = (unsigned)draw(t, call_of(t)->part_count);
     const nrg_part *p = &call_of(t)->parts[part];
     const size_t least = p->least ? sizeof(size_t) : 0;
-    if (part && part == t->sound->fixed_part)
+    if (t->sound->workspace && part == SOUND_SHARES)
         return;
     const uint32_t words[] = {0,           1,           2,           3,           UINT32_MAX, 0x80000000u,
                               0x7f800000u, 0x7fc00000u, 0xff800000u, 0x7f7fffffu, 0x3f800000u};
@@ -453,7 +453,7 @@ static void change_share(trial *t)
     static const int shares[][2] = {{0, 0}, {1, 1}, {-1, 1}, {0, -1}, {INT_MIN, INT_MAX}, {5, 4}, {INT_MAX - 1, INT_MAX},
                                     {0, 2}, {2, 3}};
     const int *share = shares[draw(t, sizeof shares / sizeof shares[0])];
-    if (!t->sound->has_shares)
+    if (!sound_has_shares(t->sound))
         return;
     t->ith = share[0];
     t->nth = share[1];
@@ -513,7 +513,7 @@ static void make_larger(trial *t)
 static void complain(const trial *t, const char *what, nrg_status got, nrg_status should)
 {
     const nrg_call *call = call_of(t);
-    printf("%s, variant %d, trial %llu, share %d of %d, changes", t->sound->function, t->variant, (unsigned long long)t->number,
+    printf("%s, variant %d, trial %llu, share %d of %d, changes", sound_name(t->sound), t->variant, (unsigned long long)t->number,
            t->ith, t->nth);
     for (int i = 0; i < t->changes; i++)
         printf(" %d", t->change[i]);
@@ -530,7 +530,7 @@ static void complain(const trial *t, const char *what, nrg_status got, nrg_statu
         printf("\n");
     }
     fflush(stdout);
-    ck_abort_msg("%s, trial %llu: %s: %d (%s), and not %d (%s)", t->sound->function, (unsigned long long)t->number, what,
+    ck_abort_msg("%s, trial %llu: %s: %d (%s), and not %d (%s)", sound_name(t->sound), (unsigned long long)t->number, what,
                  (int)got, nrg_status_string(got), (int)should, nrg_status_string(should));
 }
 
@@ -542,7 +542,7 @@ static nrg_status call(const trial *t, void *const *part)
         memcpy(arena, contents, sizeof arena);
     if (setjmp(stub_end)) /* accepted, with more rows in planes than anyone waits for */
         return NRG_OK;
-    return t->sound->run(part, t->ith, t->nth);
+    return sound_run(t->sound, part, t->ith, t->nth);
 }
 
 static nrg_status ask(const trial *t, void *const *part)
@@ -550,7 +550,7 @@ static nrg_status ask(const trial *t, void *const *part)
     stub = (stub_calls){0};
     if (t->work->operands)
         memcpy(arena, contents, sizeof arena);
-    const nrg_status status = t->sound->ask(part);
+    const nrg_status status = sound_ask(t->sound, part);
     if (stub.count)
         complain(t, "asking reached a kernel", status, status);
     return status;
@@ -576,7 +576,7 @@ static void compare(const trial *t, nrg_status got, const stub_calls *reached, n
     if (!was->count != !reached->count || (reached->count && was->column != reached->column))
         complain(t, "another kernel than before", got, before);
     memcpy(arena, contents, sizeof arena);
-    const nrg_status asked_before = t->sound->has_shares ? t->before->ask(t->part) : asked;
+    const nrg_status asked_before = sound_has_shares(t->sound) ? t->before->ask(t->part) : asked;
     if (asked_before != asked)
         complain(t, "asked, another status than before", asked, asked_before);
 }
@@ -630,8 +630,8 @@ static void try(trial *t, counts *n)
     nrg_checked c;
     const nrg_call *d = call_of(t);
     const void *const *part = (const void *const *)t->part;
-    const nrg_status should = d->operand_count || t->sound->has_shares ? nrg_check(&c, d, part, t->ith, t->nth)
-                                                                       : nrg_check_options(&c, d, part),
+    const nrg_status should = d->operand_count || sound_has_shares(t->sound) ? nrg_check(&c, d, part, t->ith, t->nth)
+                                                                             : nrg_check_options(&c, d, part),
                      of_one = should == NRG_ERR_THREAD || t->nth != 1 ? nrg_check(&c, d, part, 0, 1) : should,
                      should_ask = nrg_asked(of_one);
     const int is_called = should != NRG_OK && of_one != NRG_OK;
@@ -644,7 +644,7 @@ static void try(trial *t, counts *n)
     }
     make_larger(t);
     nrg_status asked = should_ask;
-    if (t->sound->has_shares) {
+    if (sound_has_shares(t->sound)) {
         asked = ask(t, t->part);
         if (asked != should_ask && (should_ask != NRG_OK || !t->work->operands))
             complain(t, "asked", asked, should_ask);
@@ -654,7 +654,7 @@ static void try(trial *t, counts *n)
     }
     const nrg_status got = call(t, t->part);
     const stub_calls reached = stub;
-    if (got != should && (should != NRG_OK || !t->work->operands || (t->sound->has_shares && got != asked)))
+    if (got != should && (should != NRG_OK || !t->work->operands || (sound_has_shares(t->sound) && got != asked)))
         complain(t, "called", got, should);
     if (got != NRG_OK && reached.count)
         complain(t, "refused, and it reached a kernel", got, got);
@@ -686,7 +686,7 @@ START_TEST(wild_calls)
     t.sound = all_calls[_i];
     t.before = calls_before[_i];
     const size_t trials = (size_t)t.sound->variants * (trials_asked ? trials_asked : test_small() ? TRIALS / 8 : TRIALS);
-    t.work = work_of(t.sound->function);
+    t.work = work_of(sound_name(t.sound));
     draw_contents(&t);
     for (uint64_t n = 0; n < trials; n++) {
         t.number = n;
@@ -697,13 +697,13 @@ START_TEST(wild_calls)
         draw_call(&t);
         for (size_t k = one_in(&t, 2) ? 1 : draw(&t, CHANGES + 1); k > 0; k--)
             change(&t);
-        snprintf(test_note, sizeof test_note, "%s, trial %llu", t.sound->function, (unsigned long long)n);
+        snprintf(test_note, sizeof test_note, "%s, trial %llu", sound_name(t.sound), (unsigned long long)n);
         try(&t, &counted[_i]);
     }
     const counts *n = &counted[_i];
-    ck_assert_msg(n->accepted >= trials / 32 || !n->refused, "%s: of %zu trials only %lu are accepted", t.sound->function, trials,
-                  n->accepted);
-    ck_assert_msg(n->refused >= trials / 32, "%s: of %zu trials only %lu are refused", t.sound->function, trials, n->refused);
+    ck_assert_msg(n->accepted >= trials / 32 || !n->refused, "%s: of %zu trials only %lu are accepted", sound_name(t.sound),
+                  trials, n->accepted);
+    ck_assert_msg(n->refused >= trials / 32, "%s: of %zu trials only %lu are refused", sound_name(t.sound), trials, n->refused);
 }
 END_TEST
 
@@ -811,8 +811,8 @@ static void load(const char *file)
     for (int i = 0; i < call_count; i++)
         for (int n = 0; n < earlier->call_count; n++) {
             const wild_call *const one = &earlier->calls[n];
-            if (strcmp(one->function, all_calls[i]->function) == 0 && one->is_part == all_calls[i]->is_part &&
-                one->variants == all_calls[i]->variants && one->operand_count == all_calls[i]->call->operand_count)
+            if (strcmp(one->function, sound_name(all_calls[i])) == 0 && one->is_part == all_calls[i]->is_part &&
+                one->variants == all_calls[i]->variants && one->operand_count == all_calls[i]->function->call->operand_count)
                 calls_before[i] = one;
         }
 #else
@@ -833,9 +833,9 @@ int main(int argc, char **argv)
         else
             return 2;
     }
-    for (int i = 0; i < FAMILIES; i++)
-        for (int n = 0; n < families[i]->count; n++)
-            all_calls[call_count++] = &families[i]->calls[n];
+    for (int i = 0; i < SOUND_FAMILIES; i++)
+        for (int n = 0; n < sound_families[i]->count; n++)
+            all_calls[call_count++] = &sound_families[i]->calls[n];
     if (against)
         load(against);
     counted = test_shared(CALLS * sizeof *counted);

@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "../../src/paths.h"
-#include "../calls/sound_families.h"
+#include "../calls/sound.h"
 #include "../calls/verdict.h"
 
 /* The sound calls' assertions: what Check does where one fails wants a runner. */
@@ -63,7 +63,7 @@ typedef struct trial {
 
 static _Noreturn void fail(const trial *t, const char *what, nrg_status got, nrg_status should)
 {
-    fprintf(stderr, "%s: %s: %s, and not %s\n", t->sound->function, what, nrg_status_string(got), nrg_status_string(should));
+    fprintf(stderr, "%s: %s: %s, and not %s\n", sound_name(t->sound), what, nrg_status_string(got), nrg_status_string(should));
     abort();
 }
 
@@ -76,7 +76,8 @@ static void put(trial *t, int part, size_t at, const void *from, size_t bytes)
 static unsigned char *pointer_of(const trial *t, int i)
 {
     unsigned char *pointer;
-    memcpy(&pointer, t->parts[t->sound->call->operands[i].part] + t->sound->call->operands[i].at, sizeof pointer);
+    memcpy(&pointer, t->parts[t->sound->function->call->operands[i].part] + t->sound->function->call->operands[i].at,
+           sizeof pointer);
     return pointer;
 }
 
@@ -84,7 +85,7 @@ static unsigned char *pointer_of(const trial *t, int i)
 static int set_up(trial *t, int variant)
 {
     static double any;
-    const nrg_call *call = t->sound->call;
+    const nrg_call *call = t->sound->function->call;
     for (int i = 0; i < NRG_PARTS; i++)
         t->part[i] = t->parts[i];
     uint32_t there = t->sound->set_up(t->part, variant);
@@ -127,7 +128,7 @@ static size_t size_of(uint32_t value)
 
 static void change_operand(trial *t, unsigned kind, unsigned which, uint32_t value)
 {
-    const nrg_call *call = t->sound->call;
+    const nrg_call *call = t->sound->function->call;
     if (!call->operand_count)
         return;
     const nrg_operand *o = &call->operands[which % call->operand_count];
@@ -153,7 +154,7 @@ static int is_callback(const trial *t, unsigned part, size_t at)
 
 static void change(trial *t, unsigned kind, unsigned which, uint32_t value)
 {
-    const nrg_call *call = t->sound->call;
+    const nrg_call *call = t->sound->function->call;
     const size_t size = size_of(value);
     if (kind == 0 && call->range_count) {
         const nrg_range *r = &call->ranges[which % call->range_count];
@@ -178,7 +179,7 @@ static void change(trial *t, unsigned kind, unsigned which, uint32_t value)
 /* Whether all that the call would follow is memory of ours, and few enough rows for brute force. */
 static int measure(trial *t, int *is_small)
 {
-    const nrg_call *call = t->sound->call;
+    const nrg_call *call = t->sound->function->call;
     int is_inside = 1;
     *is_small = 1;
     if (verdict_measure(call, (const void *const *)t->part, &t->sizes, t->operands) != NRG_OK)
@@ -201,7 +202,7 @@ static int measure(trial *t, int *is_small)
 /* Which bytes the call may write: between the first and the last row of outputs. */
 static void mark_outputs(const trial *t)
 {
-    const nrg_call *call = t->sound->call;
+    const nrg_call *call = t->sound->function->call;
     memset(is_output, 0, room);
     for (int i = 0; i < call->operand_count; i++) {
         size_t span;
@@ -216,7 +217,7 @@ static void run(const trial *t, nrg_isa isa, int shares)
 {
     nrg_isa_set(nrg_isa_supported(isa) ? isa : NRG_ISA_SCALAR); /* then in shares alone */
     for (int ith = 0; ith < shares; ith++) {
-        const nrg_status status = t->sound->run((void *const *)t->part, ith, shares);
+        const nrg_status status = sound_run(t->sound, (void *const *)t->part, ith, shares);
         if (status != NRG_OK)
             fail(t, "accepted, and then", status, NRG_OK);
     }
@@ -271,7 +272,7 @@ static int is_beyond_descriptions(nrg_status status)
  * it is told there is: the changes tell it of more than there is. */
 static int may_run(const trial *t)
 {
-    const char *const function = t->sound->function;
+    const char *const function = sound_name(t->sound);
     return strcmp(function, "nrg_embed_backward") != 0 && strncmp(function, "nrg_floater_", 12) != 0 &&
            strcmp(function, "nrg_qkv") != 0;
 }
@@ -282,11 +283,11 @@ static void try(trial *t, nrg_isa isa, int shares)
     const int is_inside = measure(t, &is_small);
     if (!is_small)
         return;
-    const nrg_status should = verdict_of(t->sound->call, (const void *const *)t->part, 0, 1, &is_open);
+    const nrg_status should = verdict_of(t->sound->function->call, (const void *const *)t->part, 0, 1, &is_open);
     if (!is_inside && (should == NRG_OK || is_open))
         return; /* sound, had we that memory */
     memcpy(before, memory, room);
-    const nrg_status got = t->sound->has_shares ? t->sound->ask(t->part) : should;
+    const nrg_status got = sound_has_shares(t->sound) ? sound_ask(t->sound, t->part) : should;
     if (memcmp(before, memory, room) != 0)
         fail(t, "asking wrote something", got, should);
     if (should == NRG_OK && is_open && got == NRG_ERR_OVERLAP)
@@ -298,12 +299,12 @@ static void try(trial *t, nrg_isa isa, int shares)
         fail(t, "asked", got, should);
     if (should == NRG_OK && !may_run(t))
         return;
-    if (should == NRG_OK && t->sound->has_shares) {
+    if (should == NRG_OK && sound_has_shares(t->sound)) {
         accepted(t, isa, shares);
         return;
     }
-    const nrg_status ran = t->sound->run(t->part, 0, 1);
-    if (should != NRG_OK && (t->sound->has_shares ? ran != got : ran == NRG_OK))
+    const nrg_status ran = sound_run(t->sound, t->part, 0, 1);
+    if (should != NRG_OK && (sound_has_shares(t->sound) ? ran != got : ran == NRG_OK))
         fail(t, "called", ran, got);
     if (should != NRG_OK && memcmp(before, memory, room) != 0)
         fail(t, "a refused call wrote something", ran, should);
@@ -314,7 +315,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     static trial t;
     input in = {data, size};
-    const sound_family *family = families[take(&in) % FAMILIES];
+    const sound_family *family = sound_families[take(&in) % SOUND_FAMILIES];
     memset(&t, 0, sizeof t);
     t.sound = &family->calls[take(&in) % (unsigned)family->count];
     const int variant = (int)(take(&in) % (unsigned)t.sound->variants);
