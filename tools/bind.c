@@ -24,7 +24,7 @@ static const nrg_operand *operand_of(const file_call *call, int file)
     const nrg_call *d = call->function->call;
     const char *name = call->operand[file] ? call->operand[file] : command->files[file].name;
     for (const nrg_operand *o = d->operands; o < d->operands + d->operand_count; o++)
-        if ((o->role == NRG_IN) == (file < command->inputs) && is_name(name, o->name))
+        if ((file < command->inputs ? o->role == NRG_IN || o->role == NRG_INOUT : o->role != NRG_IN) && is_name(name, o->name))
             return o;
     return NULL;
 }
@@ -51,20 +51,26 @@ static nrg_status measure(const file_call *call, nrg_sizes *s)
 int file_ask(const file_call *call)
 {
     const int backward = file_option(call, "backward"), is_backward = backward >= 0 && call->value[backward],
-              format = file_option(call, "format"), has_format = format >= 0 && call->value[format];
+              format = file_option(call, "format"), has_format = format >= 0 && call->value[format],
+              count = call->command->inputs + call->command->outputs;
     nrg_sizes s;
     const nrg_status status = measure(call, &s);
     if (status != NRG_OK)
         return file_answer(call, status);
-    for (int i = 0; i < call->command->inputs + call->command->outputs; i++) {
+    for (int i = 0; i < count; i++)
+        if (call->value[i] && !call->operand[i] && !operand_of(call, i))
+            return file_unusable(call, i, is_backward ? " with --backward" : " without --backward");
+    for (int i = 0; i < count; i++) {
         const nrg_operand *o = operand_of(call, i);
         const uint32_t bit = o ? NRG_BIT(o - call->function->call->operands) : 0;
-        if (call->value[i] && !o)
-            return file_unusable(call, i, is_backward ? " with --backward" : " without --backward");
+        const int is_needed = ((s.needed | s.always) & bit) != 0;
         if (call->value[i] && s.refused & bit)
             return file_answer(call, NRG_ERR_COMBINATION);
-        if (!call->value[i] && o && (!o->may_be_absent || s.needed & bit))
-            return file_missing(call, i, is_backward ? " with --backward" : has_format ? " with --format" : "");
+        if (!call->value[i] && o && (o->role != NRG_INOUT || i >= call->command->inputs) && (!o->may_be_absent || is_needed))
+            return file_missing(call, i,
+                                is_backward && i != call->command->operand ? " with --backward"
+                                : is_needed && has_format                  ? " with --format"
+                                                                           : "");
     }
     return CLI_DONE;
 }
@@ -87,7 +93,8 @@ static int read_dtypes(const file_call *call, int first)
     return CLI_DONE;
 }
 
-/* The axes of an operand: those of the first input's file and another row, where it has as many rows; no axis of what repeats. */
+/* The axes of an operand: those of the first input's file, and perhaps another row, where it has as many rows; no axis of what
+ * repeats. */
 static npy_shape shape_of(const file_call *call, int first, const nrg_sizes *s, const nrg_operand *o)
 {
     const nrg_operand *leader = operand_of(call, first);
@@ -103,7 +110,7 @@ static npy_shape shape_of(const file_call *call, int first, const nrg_sizes *s, 
                 shape.dims[shape.ndim++ - 1] = s->n[o->level[k].count];
     }
     /* without rows the library looks at no line, which still has to be as long as one */
-    if (shape.ndim)
+    if (shape.ndim && (!is_alike || o->dim != leader->dim))
         shape.dims[shape.ndim - 1] = s->n[o->dim] || o->levels ? s->n[o->dim] : s->n[leader->dim];
     return shape;
 }
@@ -157,11 +164,16 @@ int file_bind(file_call *call, int first)
     return status;
 }
 
+int file_invoke(const file_call *call)
+{
+    nrg_status status = call->function->run(call->part, 0, 1);
+    if (status == NRG_OK && call->then)
+        status = call->then->run(call->part, 0, 1);
+    return file_answer(call, status);
+}
+
 int file_run(file_call *call, int first)
 {
     const int status = file_bind(call, first);
-    nrg_status answer = status == CLI_DONE ? call->function->run(call->part, 0, 1) : NRG_OK;
-    if (status == CLI_DONE && answer == NRG_OK && call->then)
-        answer = call->then->run(call->part, 0, 1);
-    return status == CLI_DONE ? file_answer(call, answer) : status;
+    return status == CLI_DONE ? file_invoke(call) : status;
 }

@@ -6,6 +6,7 @@
 #include "cli.h"
 
 #include <errno.h>
+#include <float.h>
 #include <math.h>
 #include <stdarg.h>
 #include <stdint.h>
@@ -174,6 +175,26 @@ int cli_double(const char *option, const char *text, double *number)
         return 1;
     complain("--%s: expected a number, got '%s'", option, text);
     return 0;
+}
+
+int cli_range(const char *option, const char *text, double low, double high, const char *expected, double *number)
+{
+    if (!cli_double(option, text, number))
+        return 0;
+    if (*number >= low && *number <= high)
+        return 1;
+    complain("--%s: expected %s, got '%s'", option, expected, text);
+    return 0;
+}
+
+int cli_nonnegative(const char *option, const char *text, double *number)
+{
+    return cli_range(option, text, 0, DBL_MAX, "a finite number of at least 0", number);
+}
+
+int cli_positive(const char *option, const char *text, double *number)
+{
+    return cli_range(option, text, 0x1p-400, 0x1p400, "a number above 0, from 2^-400 to 2^400", number);
 }
 
 int cli_float(const char *option, const char *text, float *number)

@@ -63,6 +63,10 @@ const char *cli_file_name(const char *name, const char *standard);
 
 /* A whole argument as a number; 0 after a complaint. */
 int cli_double(const char *option, const char *text, double *number);
+int cli_nonnegative(const char *option, const char *text, double *number);
+/* "Above 0" is from 2^-400 to 2^400. */
+int cli_positive(const char *option, const char *text, double *number);
+int cli_range(const char *option, const char *text, double low, double high, const char *expected, double *number);
 int cli_float(const char *option, const char *text, float *number);
 int cli_finite(const char *option, const char *text, float *number);
 int cli_count(const char *option, const char *text, size_t least, size_t *number);

@@ -4,7 +4,6 @@
 #include "file_command.h"
 
 #include <assert.h>
-#include <math.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -86,7 +85,7 @@ int file_wrong_dtype(const file_call *call, int input, nrg_dtype expected, const
     return CLI_REFUSED;
 }
 
-/* Names --eps, --eps1 or --eps2, if it is the reason; otherwise all options but files and --isa. */
+/* Names all options but files and --isa. */
 int file_answer(const file_call *call, nrg_status status)
 {
     const file_command *command = call->command;
@@ -99,13 +98,6 @@ int file_answer(const file_call *call, nrg_status status)
         const size_t used = strlen(given);
         if (!value)
             continue;
-        if (status == NRG_ERR_EPS && option->takes_value && strncmp(option->name, "eps", 3) == 0) {
-            const double eps = strtod(value, NULL);
-            if (!(eps >= 0 && isfinite(eps))) {
-                complain("--%s: expected a finite number of at least 0, got '%s'", option->name, value);
-                return CLI_REFUSED;
-            }
-        }
         snprintf(given + used, sizeof given - used, " --%s%s%s", option->name, option->takes_value ? " " : "",
                  option->takes_value ? value : "");
     }
@@ -159,35 +151,6 @@ void file_reuse(file_call *call, int which, int input)
     call->in[input].is_lent = 1;
 }
 
-int file_workspace(file_call *call, nrg_status answer, size_t bytes, void **workspace)
-{
-    if (answer != NRG_OK)
-        return file_answer(call, answer);
-    *workspace = call->workspace = malloc(bytes ? bytes : 1);
-    return *workspace ? CLI_DONE : arrays_no_memory(bytes);
-}
-
-int file_check(const file_call *call, int input, const npy_shape *shape, file_dtype dtype, int beside)
-{
-    const npy_array *array = &call->in[input];
-    const nrg_dtype wanted = dtype == FILE_F32 ? NRG_F32 : call->in[beside].dtype;
-    if (!array->data)
-        return CLI_DONE;
-    const int status = array_check_shape(array, file_in(call, input), shape, file_in(call, beside));
-    if (status != CLI_DONE || array->dtype == wanted || (dtype == FILE_SAME_OR_F32 && array->dtype == NRG_F32))
-        return status;
-    return file_wrong_dtype(call, input, wanted, dtype == FILE_F32 ? NULL : file_in(call, beside));
-}
-
-int file_check_weights(file_call *call, int w, int b, size_t dim, int beside)
-{
-    const npy_shape shape = file_shape(1, &dim);
-    int status = file_check(call, w, &shape, FILE_SAME_OR_F32, beside);
-    if (status == CLI_DONE)
-        status = file_check(call, b, &shape, FILE_SAME_OR_F32, beside);
-    return status == CLI_DONE ? arrays_match_weights(&call->in[w], &call->in[b]) : status;
-}
-
 /* The library validates the spec before files are read. It reads no pointer, since there are no rows. */
 int file_norm(const file_call *call, int norm, int eps, nrg_norm_spec *spec)
 {
@@ -198,7 +161,7 @@ int file_norm(const file_call *call, int norm, int eps, nrg_norm_spec *spec)
     *spec = kind == 0   ? nrg_norm_spec_rms(NRG_F32, 1, 1e-6)
             : kind == 1 ? nrg_norm_spec_layer(NRG_F32, 1, 1e-5)
                         : nrg_norm_spec_l2(NRG_F32, 1, 1e-12);
-    if (call->value[eps] && !cli_double(option_name(call, eps), call->value[eps], &spec->eps))
+    if (call->value[eps] && !cli_nonnegative(option_name(call, eps), call->value[eps], &spec->eps))
         return 0;
 #ifdef NRG_NO_NORM
     return !call->value[norm] || library_holds("--norm", "norm");

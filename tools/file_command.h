@@ -35,10 +35,10 @@ typedef struct file_command {
 
 struct file_call {
     const file_command *command;
-    void *request;                          /* the command's own */
-    const char *value[FILE_OPTIONS];        /* of options: NULL where not given, itself where it takes none */
-    npy_array *in, *out;                    /* of all options that are files, in their order: outputs follow inputs */
-    const char *operand[FILE_OPTIONS];      /* of files that are for another operand than their command says; else NULL */
+    void *request;                     /* the command's own */
+    const char *value[FILE_OPTIONS];   /* of options: NULL where not given, itself where it takes none */
+    npy_array *in, *out;               /* of all options that are files, in their order: outputs follow inputs */
+    const char *operand[FILE_OPTIONS]; /* of files that are for another operand than their command says, or "": none; else NULL */
     const npy_shape *shape[FILE_OPTIONS];   /* of files whose operands have fewer axes than they; else NULL */
     const invoke_function *function, *then; /* of the library, and of the same structs; or NULL */
     void *part[NRG_PARTS], *workspace;
@@ -73,22 +73,11 @@ int file_wrong_dtype(const file_call *call, int input, nrg_dtype expected, const
 /* CLI_DONE, or CLI_REFUSED after the sentence of the library's status and the options that were given. */
 int file_answer(const file_call *call, nrg_status status);
 
-/* Checks an input, if it is there: its shape, and that it has the dtype of the input `beside`, or may have '<f4', or has it. */
-typedef enum file_dtype { FILE_SAME, FILE_SAME_OR_F32, FILE_F32 } file_dtype;
-int file_check(const file_call *call, int input, const npy_shape *shape, file_dtype dtype, int beside);
-
 /* Takes memory for an output: dense, of this shape. */
 int file_reserve(file_call *call, int which, nrg_dtype dtype, const npy_shape *shape);
 
 /* The input's memory becomes the output's, which has its shape and dtype. */
 void file_reuse(file_call *call, int which, int input);
-
-/* Takes the workspace of a call, after the library's answer to how large it is; it is freed at the end. */
-int file_workspace(file_call *call, nrg_status answer, size_t bytes, void **workspace);
-
-/* A weight and a bias [dim] of a norm, where they are there: '<f4', or the dtype of the input `beside`; then both of one dtype.
- */
-int file_check_weights(file_call *call, int w, int b, size_t dim, int beside);
 
 /* The spec of a norm by its name, which option `norm` has (the first of them where it has none), and its eps. 0 after a
  * complaint. */
@@ -106,7 +95,10 @@ int file_ask(const file_call *call);
 /* Checks the inputs against input `first`, by the description; takes memory for outputs and a workspace; sets the operands. */
 int file_bind(file_call *call, int first);
 
-/* And calls the function, or both. */
+/* Calls the function, or both. */
+int file_invoke(const file_call *call);
+
+/* Both. */
 int file_run(file_call *call, int first);
 
 /* A backward pass, which a build may be without; --backward is refused there before anything asks for it. */

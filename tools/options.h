@@ -8,6 +8,8 @@
  *     FILE_OUT(name, "option", letter, help)                         an output: OUT_name
  *     TEXT(name, "option", help), FLAG                               OPT_name, whose value the command reads, or which has none
  *     DOUBLE(name, "option", field, help), FLOAT, FINITE             a field of the request
+ *     NONNEGATIVE(name, "option", field, help), POSITIVE             a double that is finite, or between 2^-400 and 2^400
+ *     RANGE(name, "option", field, low, high, expected, help)        a double; expected: the range in words
  *     COUNT(name, "option", field, least, help)
  *     INTEGER(name, "option", field, least, most, help)
  *     WORD(name, "option", field, words, help)                       the index of the value in a list that ends with NULL
@@ -46,6 +48,11 @@
     OPTION_ROW(OPT, name, option, 0, 0, , &&(q->field = call->value[OPT_##name] != NULL, 1), help)
 #define FIELD(name, option, read, help) OPTION_ROW(OPT, name, option, 0, CLI_VALUE, , &&(!call->value[OPT_##name] || read), help)
 #define DOUBLE(name, option, field, help) FIELD(name, option, cli_double(option, call->value[OPT_##name], &q->field), help)
+#define RANGE(name, option, field, low, high, expected, help)                                                                    \
+    FIELD(name, option, cli_range(option, call->value[OPT_##name], low, high, expected, &q->field), help)
+#define NONNEGATIVE(name, option, field, help)                                                                                   \
+    FIELD(name, option, cli_nonnegative(option, call->value[OPT_##name], &q->field), help)
+#define POSITIVE(name, option, field, help) FIELD(name, option, cli_positive(option, call->value[OPT_##name], &q->field), help)
 #define FLOAT(name, option, field, help) FIELD(name, option, cli_float(option, call->value[OPT_##name], &q->field), help)
 #define FINITE(name, option, field, help) FIELD(name, option, cli_finite(option, call->value[OPT_##name], &q->field), help)
 #define COUNT(name, option, field, least, help)                                                                                  \

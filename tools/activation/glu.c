@@ -24,7 +24,6 @@ typedef struct request {
 
 static int ask(file_call *call)
 {
-    static const format_options quantized = {OUT_PACKED, OUT_SCALES, OUT_O, OPT_FORMAT, OPT_AWAY, OPT_BACKWARD};
     request *q = call->request;
     const int g =
         call->value[OPT_ACTIVATION] ? cli_word("activation", call->value[OPT_ACTIVATION], library_activations) : NRG_ACT_SILU;
@@ -32,7 +31,7 @@ static int ask(file_call *call)
         return CLI_REFUSED;
     q->args = nrg_glu_args_init((nrg_activation)g, NRG_F32, 0, 256, NULL, NULL, NULL); /* 256: a block of any format */
     q->rows = TWO_TENSORS;
-    if (!read_fields(call, q) || formats_ask(call, &quantized, &q->args.format, &q->args.rounding) != CLI_DONE)
+    if (!read_fields(call, q) || formats_ask(call, &q->args.format, &q->args.rounding) != CLI_DONE)
         return CLI_REFUSED;
     if (q->rows == TWO_TENSORS)
         call->operand[IN_X] = "A";
@@ -77,10 +76,10 @@ static int compute(file_call *call)
     shape.dims[shape.ndim - 1] = a->dim /= both ? 2 : 1;
     a->dtype = x->dtype;
     if (a->format)
-        status = formats_reserve(call, OUT_PACKED, OUT_SCALES, a->format, &shape, file_in(call, IN_X));
+        status = formats_reserve(call, a->format, &shape, file_in(call, IN_X));
     if (status == CLI_DONE)
         status = file_bind(call, IN_X);
     if (q->rows == HALVES || q->rows == SWAPPED)
         halve(a, q->rows == SWAPPED);
-    return status == CLI_DONE ? file_answer(call, call->function->run(call->part, 0, 1)) : status;
+    return status == CLI_DONE ? file_invoke(call) : status;
 }

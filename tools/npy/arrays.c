@@ -50,13 +50,6 @@ int array_widen(npy_array *array)
     return CLI_DONE;
 }
 
-int arrays_match_weights(npy_array *w, npy_array *b)
-{
-    if (!w->data || !b->data || w->dtype == b->dtype)
-        return CLI_DONE;
-    return array_widen(w->dtype == NRG_F16 ? w : b);
-}
-
 int array_reserve(npy_array *array)
 {
     size_t bytes = array->count * npy_size(array->dtype);

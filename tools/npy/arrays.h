@@ -12,9 +12,6 @@
 /* Like all of the following: CLI_DONE, or the exit status after a complaint. The shape is wanted because of the file `beside`. */
 int array_check_shape(const npy_array *array, const char *name, const npy_shape *wanted, const char *beside);
 
-/* w and b are of one dtype for the library; of two that differ, the 16-bit one is widened, which changes no value. */
-int arrays_match_weights(npy_array *w, npy_array *b);
-
 /* Its f16 elements become f32. */
 int array_widen(npy_array *array);
 

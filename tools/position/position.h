@@ -38,11 +38,4 @@ int position_heads(const file_call *call, int input, position_shape *s);
 int position_ids(const file_call *call, int input, const npy_shape *shape, const position_shape *s, long long first,
                  size_t table_rows, nrg_embed_table *t);
 
-/* A table [rows, dim] beside rows of `dim` elements of a dtype, which it has as well unless it is f32. */
-int position_check_table(const file_call *call, int input, size_t dim, nrg_dtype dtype, const char *beside);
-
-/* The result has the shape of an input with another number of columns, and its dtype; what it is added to, where that is there,
- * has the same, and its memory becomes the result's. */
-int position_place_result(file_call *call, int input, int added_to, int result, size_t columns);
-
 #endif

@@ -1,9 +1,6 @@
 /* nrg position alibi: slopes, and the bias of scores they make.
  *
  * SPDX-License-Identifier: MIT */
-#include <math.h>
-#include <stdlib.h>
-
 #include "../npy/arrays.h"
 #include "../library.h"
 #include "position.h"
@@ -27,9 +24,7 @@ static int ask(file_call *call)
     q->scale = 1;
     if (!read_fields(call, q))
         return CLI_REFUSED;
-    if (!(q->max_bias >= 0 && isfinite(q->max_bias)))
-        complain("--max-bias: expected a finite number of at least 0, got '%s'", call->value[OPT_MAX_BIAS]);
-    else if (!file_in(call, IN_SCORES) && !file_in(call, IN_TABLE) && !call->value[OPT_HEADS])
+    if (!file_in(call, IN_SCORES) && !file_in(call, IN_TABLE) && !call->value[OPT_HEADS])
         complain("expected --heads, --slopes or --scores, got none; see nrg position alibi --help");
     else if (!is_slopes_alone(call) || call->value[OPT_KEYS] || call->value[OPT_SCALE])
         return bias_require(call);
@@ -44,61 +39,43 @@ static int ask(file_call *call)
     return CLI_REFUSED;
 }
 
-/* Those of the file, or new ones; from malloc, or a complaint and NULL. */
-static float *find_slopes(file_call *call, bias_request *q, int *status)
+/* Those of a file are for the heads of the scores, where there are any. */
+static int check_slopes(const file_call *call, bias_request *q)
 {
-    npy_array *file = &call->in[IN_TABLE];
-    size_t heads = q->spec.heads;
-    if (file->data) {
-        const npy_shape wanted = file_shape(1, &heads);
-        if (!file_in(call, IN_SCORES))
-            q->spec.heads = file->count;
-        *status = file->shape.ndim == 1 && !file_in(call, IN_SCORES)
-                      ? CLI_DONE
-                      : array_check_shape(file, file_in(call, IN_TABLE), &wanted,
-                                          file_in(call, IN_SCORES) ? file_in(call, IN_SCORES) : "the heads");
-        if (*status == CLI_DONE && file->dtype != NRG_F32)
-            *status = file_wrong_dtype(call, IN_TABLE, NRG_F32, NULL);
-        float *slopes = *status == CLI_DONE ? file->data : NULL;
-        if (slopes)
-            file->data = NULL;
-        return slopes;
-    }
-    float *slopes = heads <= SIZE_MAX / 8 ? malloc(heads ? heads * sizeof *slopes : 1) : NULL;
-    if (!slopes) {
-        *status = arrays_no_memory(heads);
-        return NULL;
-    }
-    *status = file_answer(call, nrg_alibi_slopes(heads, q->max_bias, slopes));
-    return slopes;
+    const npy_array *slopes = &call->in[IN_TABLE];
+    const char *scores = file_in(call, IN_SCORES);
+    if (!scores)
+        q->spec.heads = slopes->count;
+    const npy_shape wanted = file_shape(1, &q->spec.heads);
+    const int status = array_check_shape(slopes, file_in(call, IN_TABLE), &wanted, scores ? scores : "the heads");
+    return status == CLI_DONE && slopes->dtype != NRG_F32 ? file_wrong_dtype(call, IN_TABLE, NRG_F32, NULL) : status;
 }
 
-static int add(file_call *call, const bias_request *q, size_t batch, const float *slopes)
+static int make_slopes(file_call *call, const bias_request *q)
 {
-    float *diagonals = bias_diagonals(q, sizeof *diagonals);
-    if (!diagonals)
-        return CLI_FAILED;
-    int status = file_answer(call, nrg_alibi_diagonals(&q->spec, slopes, diagonals, 0, 0, 1));
-    if (status == CLI_DONE)
-        status = bias_add(call, q, batch, diagonals);
-    free(diagonals);
-    return status;
+    npy_array *slopes = &call->in[IN_TABLE];
+    slopes->dtype = NRG_F32;
+    slopes->shape = file_shape(1, &q->spec.heads);
+    slopes->count = q->spec.heads;
+    const int status = slopes->count <= SIZE_MAX / 8 ? array_reserve(slopes) : arrays_no_memory(slopes->count);
+    return status == CLI_DONE ? file_answer(call, nrg_alibi_slopes(slopes->count, q->max_bias, slopes->data)) : status;
 }
 
 static int compute(file_call *call)
 {
     bias_request *q = call->request;
+    const int is_alone = is_slopes_alone(call);
+    float *diagonals;
     size_t batch;
-    if (is_slopes_alone(call)) {
-        const npy_shape shape = file_shape(1, &q->spec.heads);
-        int status = file_reserve(call, OUT_O, NRG_F32, &shape);
-        return status == CLI_DONE ? file_answer(call, nrg_alibi_slopes(q->spec.heads, q->max_bias, call->out[OUT_O].data))
-                                  : status;
-    }
-    int status = bias_shape(call, q, &batch);
-    float *slopes = status == CLI_DONE ? find_slopes(call, q, &status) : NULL;
+    int status = is_alone ? CLI_DONE : bias_shape(call, q, &batch);
     if (status == CLI_DONE)
-        status = add(call, q, batch, slopes);
-    free(slopes);
-    return status;
+        status = file_in(call, IN_TABLE) ? check_slopes(call, q) : make_slopes(call, q);
+    if (is_alone)
+        file_reuse(call, OUT_O, IN_TABLE);
+    if (is_alone || status != CLI_DONE)
+        return status;
+    if (!(diagonals = bias_diagonals(call, q, sizeof *diagonals)))
+        return CLI_FAILED;
+    status = file_answer(call, nrg_alibi_diagonals(&q->spec, call->in[IN_TABLE].data, diagonals, 0, 0, 1));
+    return status == CLI_DONE ? bias_add(call, q, batch, diagonals) : status;
 }

@@ -39,15 +39,15 @@ int bias_shape(const file_call *call, bias_request *q, size_t *batch)
     return status;
 }
 
-void *bias_diagonals(const bias_request *q, size_t element)
+void *bias_diagonals(file_call *call, const bias_request *q, size_t element)
 {
-    size_t count = q->spec.queries > SIZE_MAX - q->spec.keys ? SIZE_MAX : nrg_score_bias_diagonals(q->spec.queries, q->spec.keys);
-    void *diagonals = NULL;
+    const size_t count =
+        q->spec.queries > SIZE_MAX - q->spec.keys ? SIZE_MAX : nrg_score_bias_diagonals(q->spec.queries, q->spec.keys);
     if (!count || q->spec.heads <= SIZE_MAX / element / count)
-        diagonals = malloc(count && q->spec.heads ? count * q->spec.heads * element : 1);
-    if (!diagonals)
+        call->workspace = malloc(count && q->spec.heads ? count * q->spec.heads * element : 1);
+    if (!call->workspace)
         arrays_no_memory(SIZE_MAX);
-    return diagonals;
+    return call->workspace;
 }
 
 int bias_add(file_call *call, const bias_request *q, size_t batch, const float *diagonals)

@@ -22,10 +22,10 @@ int bias_require(const file_call *call);
 /* heads, queries and keys from the scores, where there are any; batch is 1 where there are none. */
 int bias_shape(const file_call *call, bias_request *q, size_t *batch);
 
-/* From diagonals [heads][queries + keys - 1] to o. */
-int bias_add(file_call *call, const bias_request *q, size_t batch, const float *diagonals);
+/* Memory for diagonals [heads][queries + keys - 1]: the call's workspace. NULL after a complaint. */
+void *bias_diagonals(file_call *call, const bias_request *q, size_t element);
 
-/* Memory for them; NULL after a complaint. */
-void *bias_diagonals(const bias_request *q, size_t element);
+/* From diagonals to o. */
+int bias_add(file_call *call, const bias_request *q, size_t batch, const float *diagonals);
 
 #endif

@@ -1,22 +1,18 @@
 /* nrg position embedding: tokens, positions and types, and the norm after them.
  *
  * SPDX-License-Identifier: MIT */
-#include <string.h>
-
 #include <nrg/nrg.h>
 
-#include "../npy/arrays.h"
-#include "../library.h"
+#include "../../src/operands/embed.h"
 #include "position.h"
-
-/* Of tokens, positions and types. */
-enum { TABLES = 3 };
 
 typedef struct request {
     long long first;
     float scale;
     nrg_norm_spec norm;
-    nrg_embed_table tables[TABLES];
+    nrg_norm_args norm_args;
+    nrg_embed_args args;
+    nrg_embed_terms tables; /* of tokens, positions and types */
 } request;
 
 #define OPTIONS_DEF "position/position_embedding.def"
@@ -33,42 +29,22 @@ static int ask(file_call *call)
     return file_norm(call, OPT_NORM, OPT_EPS, &q->norm) && read_fields(call, q) ? CLI_DONE : CLI_REFUSED;
 }
 
-static int add_and_normalize(file_call *call, request *q, const position_shape *s)
+/* The rows of each table that the tokens take. */
+static int read_tables(file_call *call, request *q, const npy_shape *shape, const position_shape *s)
 {
-    npy_array *o = &call->out[OUT_O];
-    nrg_embed_args args = nrg_embed_args_init(o->dtype, s->batch * s->rows, s->columns, call->value[OPT_NORM] ? NULL : o->data);
-    args.table_dtype = o->dtype;
-    args.tables = q->tables;
-    args.table_count = TABLES;
-    if (!call->value[OPT_NORM])
-        return file_answer(call, nrg_embed_forward(&args, 0, 1));
-    nrg_norm_args norm = nrg_norm_args_init(args.rows, NULL, call->in[IN_W].data, o->data);
-    norm.b = call->in[IN_B].data;
-    q->norm.dim = s->columns;
-    q->norm.dtype = o->dtype;
-    q->norm.w_dtype = norm.w ? call->in[IN_W].dtype : call->in[IN_B].dtype;
-    return file_answer(call, nrg_embed_norm_forward(&q->norm, &args, &norm, 0, 1));
-}
-
-/* Tables of one dtype and width, and the rows of each that the tokens take. */
-static int read_tables(file_call *call, request *q, const position_shape *s)
-{
-    const npy_array *first = &call->in[IN_TABLE];
-    for (int i = 0; i < TABLES; i++) {
+    static const char *const names[][2] = {
+        {"TABLES[0].IDS", "TABLES[0].TABLE"}, {"TABLES[1].IDS", "TABLES[1].TABLE"}, {"TABLES[2].IDS", "TABLES[2].TABLE"}};
+    for (int i = 0; i < NRG_EMBED_TABLES; i++) {
         const npy_array *table = &call->in[IN_TABLE + i];
-        q->tables[i] = nrg_embed_table_init(0, NULL, NULL);
-        if (!table->data)
-            continue;
-        int status = position_check_table(call, IN_TABLE + i, s->columns, first->dtype, file_in(call, IN_TABLE));
-        if (status == CLI_DONE && table->dtype != first->dtype)
-            status = file_wrong_dtype(call, IN_TABLE + i, first->dtype, file_in(call, IN_TABLE));
-        if (status == CLI_DONE)
-            status = position_ids(call, IN_IDS + i, &call->out[OUT_O].shape, s, q->first, table->shape.dims[0], &q->tables[i]);
-        q->tables[i].table = table->data;
-        q->tables[i].scale = i ? 1 : q->scale;
-        q->tables[i].rows = table->shape.dims[0];
+        nrg_embed_table *t = &q->tables.table[i];
+        *t = nrg_embed_table_init(table->data && table->shape.ndim ? table->shape.dims[0] : 0, NULL, NULL);
+        t->scale = i ? 1 : q->scale;
+        const int status = table->data ? position_ids(call, IN_IDS + i, shape, s, q->first, t->rows, t) : CLI_DONE;
         if (status != CLI_DONE)
             return status;
+        call->operand[IN_IDS + i] = names[i][0];
+        call->operand[IN_TABLE + i] = names[i][1];
+        call->shape[IN_IDS + i] = &call->in[IN_IDS + i].shape;
     }
     return CLI_DONE;
 }
@@ -85,12 +61,21 @@ static int compute(file_call *call)
     position_shape s = {0, 1, shape.dims[shape.ndim - 1], table->shape.dims[1]};
     s.batch = s.rows ? ids->count / s.rows : 0;
     shape.dims[shape.ndim++] = s.columns;
-    int status = file_reserve(call, OUT_O, table->dtype, &shape);
-    if (status == CLI_DONE)
-        status = read_tables(call, q, &s);
-    if (status == CLI_DONE)
-        status = file_check_weights(call, IN_W, IN_B, s.columns, IN_TABLE);
-    if (status == CLI_DONE)
-        status = add_and_normalize(call, q, &s);
-    return status;
+    call->shape[INPUTS + OUT_O] = &shape;
+    const int status = read_tables(call, q, &shape, &s);
+    if (status != CLI_DONE)
+        return status;
+    q->args = nrg_embed_args_init(table->dtype, s.batch * s.rows, s.columns, NULL);
+    q->args.table_dtype = table->dtype;
+    q->args.tables = q->tables.table;
+    q->args.table_count = NRG_EMBED_TABLES;
+    q->norm_args = nrg_norm_args_init(q->args.rows, NULL, NULL, NULL);
+    q->norm.dim = s.columns;
+    q->norm.dtype = table->dtype;
+    call->function = call->value[OPT_NORM] ? &invoke_embed_norm_forward : &invoke_embed_forward;
+    call->part[0] = &q->args;
+    call->part[1] = &q->tables;
+    call->part[2] = &q->norm;
+    call->part[3] = &q->norm_args;
+    return file_run(call, IN_TABLE);
 }

@@ -77,30 +77,3 @@ int position_ids(const file_call *call, int input, const npy_shape *shape, const
     t->period = s->rows ? s->rows : SIZE_MAX;
     return CLI_DONE;
 }
-
-int position_check_table(const file_call *call, int input, size_t dim, nrg_dtype dtype, const char *beside)
-{
-    const npy_array *table = &call->in[input];
-    char text[NPY_SHAPE_ROOM];
-    if (table->shape.ndim != 2 || table->shape.dims[1] != dim)
-        complain("%s: expected shape (rows, %zu) to match %s, got %s", file_in(call, input), dim, beside,
-                 npy_shape_text(text, &table->shape));
-    else if (table->dtype != NRG_F32 && table->dtype != dtype)
-        file_wrong_dtype(call, input, dtype, beside);
-    else
-        return CLI_DONE;
-    return CLI_REFUSED;
-}
-
-int position_place_result(file_call *call, int input, int added_to, int result, size_t columns)
-{
-    const npy_array *from = &call->in[input];
-    npy_shape shape = from->shape;
-    shape.dims[shape.ndim - 1] = columns;
-    if (!file_in(call, added_to))
-        return file_reserve(call, result, from->dtype, &shape);
-    int status = file_check(call, added_to, &shape, FILE_SAME, input);
-    if (status == CLI_DONE)
-        file_reuse(call, result, added_to);
-    return status;
-}

@@ -8,7 +8,7 @@
 #include "position.h"
 
 typedef struct request {
-    size_t keys;
+    nrg_relative_args args;
     long long first_position, p_min;
 } request;
 
@@ -21,59 +21,48 @@ static const long long far = 1LL << 40;
 #define RUN position_shaw
 #include "../options.h"
 
-static int ask(file_call *call) { return read_fields(call, call->request) ? CLI_DONE : CLI_REFUSED; }
-
-/* (classes, dim), or one for each head. */
-static int check_table(const file_call *call, int input, const position_shape *s, size_t *classes, size_t *dim)
+static int ask(file_call *call)
 {
-    const npy_array *table = &call->in[IN_TABLE];
-    const npy_shape *shape = &table->shape;
-    char text[NPY_SHAPE_ROOM];
-    int has_heads = shape->ndim == 3;
-    *classes = shape->ndim >= 2 ? shape->dims[shape->ndim - 2] : 0;
-    *dim = shape->ndim >= 2 ? shape->dims[shape->ndim - 1] : 0;
-    if (shape->ndim < 2 || shape->ndim > 3 || !*classes || !*dim || (has_heads && shape->dims[0] != s->heads))
-        complain("%s: expected shape (classes, dim) or (%zu, classes, dim), got %s", file_in(call, IN_TABLE), s->heads,
-                 npy_shape_text(text, shape));
-    else if (input == IN_Q && *dim != s->columns)
-        complain("%s: expected rows of %zu elements as in %s, got %zu", file_in(call, IN_TABLE), s->columns, file_in(call, input),
-                 *dim);
-    else if (table->dtype != NRG_F32 && table->dtype != call->in[input].dtype)
-        file_wrong_dtype(call, IN_TABLE, call->in[input].dtype, file_in(call, input));
-    else
-        return CLI_DONE;
-    return CLI_REFUSED;
+    request *q = call->request;
+    const int are_scores = file_in(call, IN_Q) != NULL;
+    q->args = nrg_relative_args_init(NRG_F32, 1, 1, 1, 1, 1, 0, 0);
+    call->function = are_scores ? &invoke_relative_scores : &invoke_relative_values;
+    call->part[0] = &q->args;
+    call->operand[INPUTS + OUT_O] = call->operand[IN_ADD] = are_scores ? "SCORES" : "O";
+    return read_fields(call, q) ? file_ask(call) : CLI_REFUSED;
 }
 
+/* The table is (classes, dim), or one for each head. */
 static int compute(file_call *call)
 {
     request *q = call->request;
-    int input = file_in(call, IN_Q) ? IN_Q : IN_VALUES;
+    nrg_relative_args *a = &q->args;
+    const int are_scores = file_in(call, IN_Q) != NULL, input = are_scores ? IN_Q : IN_A;
+    npy_shape table = call->in[IN_TABLE].shape;
+    const int has_heads = table.ndim == 3;
+    const size_t classes = table.ndim >= 2 ? table.dims[table.ndim - 2] : 0,
+                 dim = table.ndim >= 2 ? table.dims[table.ndim - 1] : 0;
+    char text[NPY_SHAPE_ROOM];
     position_shape s;
-    size_t classes, dim;
     int status = position_heads(call, input, &s);
-    if (status == CLI_DONE)
-        status = check_table(call, input, &s, &classes, &dim);
-    if (status == CLI_DONE)
-        status = position_place_result(call, input, IN_ADD, OUT_O, input == IN_Q ? q->keys : dim);
+    if (status == CLI_DONE && (table.ndim > 3 || !classes || !dim || (has_heads && table.dims[0] != s.heads))) {
+        complain("%s: expected shape (classes, dim) or (%zu, classes, dim), got %s", file_in(call, IN_TABLE), s.heads,
+                 npy_shape_text(text, &table));
+        return CLI_REFUSED;
+    }
     if (status != CLI_DONE)
         return status;
-    long long p_min = call->value[OPT_P_MIN] ? q->p_min : -(long long)((classes - 1) / 2);
-    nrg_relative_args args =
-        nrg_relative_args_init(call->in[input].dtype, s.batch, s.heads, s.rows, input == IN_Q ? q->keys : s.columns, dim, p_min,
-                               p_min + (long long)(classes - 1));
+    const long long p_min = call->value[OPT_P_MIN] ? q->p_min : -(long long)((classes - 1) / 2);
+    const size_t keys = are_scores ? a->keys : s.columns;
+    *a = nrg_relative_args_init(call->in[input].dtype, s.batch, s.heads, s.rows, keys, are_scores ? s.columns : dim, p_min,
+                                p_min + (long long)(classes - 1));
     if (call->value[OPT_FIRST_POSITION])
-        args.first_position = q->first_position;
-    args.table_dtype = call->in[IN_TABLE].dtype;
-    args.table = call->in[IN_TABLE].data;
-    args.table_per_head = call->in[IN_TABLE].shape.ndim == 3;
-    args.accumulate = file_in(call, IN_ADD) != NULL;
-    if (input == IN_Q) {
-        args.q = call->in[IN_Q].data;
-        args.scores = call->out[OUT_O].data;
-        return file_answer(call, nrg_relative_scores(&args, 0, 1));
-    }
-    args.a = call->in[IN_VALUES].data;
-    args.o = call->out[OUT_O].data;
-    return file_answer(call, nrg_relative_values(&args, 0, 1));
+        a->first_position = q->first_position;
+    a->table_per_head = has_heads;
+    a->accumulate = file_in(call, IN_ADD) != NULL;
+    if (a->accumulate)
+        file_reuse(call, OUT_O, IN_ADD);
+    table.dims[table.ndim - 1] = a->dim;
+    call->shape[IN_TABLE] = &table;
+    return file_run(call, input);
 }

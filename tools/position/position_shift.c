@@ -11,6 +11,7 @@ typedef struct request {
     int kind;
     long long shift;
     size_t columns; /* of the result, where it was said */
+    nrg_relative_shift_args args;
 } request;
 
 enum { TRANSFORMER_XL, XLNET };
@@ -24,7 +25,17 @@ static const long long far = 1LL << 40;
 #define RUN position_shift
 #include "../options.h"
 
-static int ask(file_call *call) { return read_fields(call, call->request) ? CLI_DONE : CLI_REFUSED; }
+static int ask(file_call *call)
+{
+    request *q = call->request;
+    const int is_backward = call->value[OPT_BACKWARD] != NULL;
+    q->args = nrg_relative_shift_args_init(NRG_F32, 1, 1, 1, 1, 1, 0);
+    call->function = is_backward ? FILE_BACKWARD(relative_shift_backward) : &invoke_relative_shift_forward;
+    call->part[0] = &q->args;
+    call->operand[IN_X] = is_backward ? "D_SCORES" : "X";
+    call->operand[INPUTS + OUT_O] = call->operand[IN_ADD] = is_backward ? "DX" : "SCORES";
+    return read_fields(call, q) ? file_ask(call) : CLI_REFUSED;
+}
 
 /* As many columns as the kind has for those of x. */
 static int find_columns(const file_call *call, request *q, const position_shape *s)
@@ -50,27 +61,17 @@ static int compute(file_call *call)
 {
     request *q = call->request;
     position_shape s;
-    int is_backward = call->value[OPT_BACKWARD] != NULL;
+    const int is_backward = call->value[OPT_BACKWARD] != NULL;
     int status = position_heads(call, IN_X, &s);
     if (status == CLI_DONE)
         status = find_columns(call, q, &s);
-    if (status == CLI_DONE)
-        status = position_place_result(call, IN_X, IN_ADD, OUT_O, q->columns);
     if (status != CLI_DONE)
         return status;
-    long long shift = call->value[OPT_SHIFT] ? q->shift : (long long)s.rows - (q->kind == TRANSFORMER_XL);
-    nrg_relative_shift_args args =
-        nrg_relative_shift_args_init(call->in[IN_X].dtype, s.batch, s.heads, s.rows, is_backward ? s.columns : q->columns,
-                                     is_backward ? q->columns : s.columns, shift);
-    args.accumulate = file_in(call, IN_ADD) != NULL;
-#ifndef NRG_NO_BACKWARD
-    if (is_backward) {
-        args.d_scores = call->in[IN_X].data;
-        args.dx = call->out[OUT_O].data;
-        return file_answer(call, nrg_relative_shift_backward(&args, 0, 1));
-    }
-#endif
-    args.x = call->in[IN_X].data;
-    args.scores = call->out[OUT_O].data;
-    return file_answer(call, nrg_relative_shift_forward(&args, 0, 1));
+    const long long shift = call->value[OPT_SHIFT] ? q->shift : (long long)s.rows - (q->kind == TRANSFORMER_XL);
+    q->args = nrg_relative_shift_args_init(call->in[IN_X].dtype, s.batch, s.heads, s.rows, is_backward ? s.columns : q->columns,
+                                           is_backward ? q->columns : s.columns, shift);
+    q->args.accumulate = file_in(call, IN_ADD) != NULL;
+    if (q->args.accumulate)
+        file_reuse(call, OUT_O, IN_ADD);
+    return file_run(call, IN_X);
 }

@@ -33,13 +33,7 @@ static int ask(file_call *call)
     q->base = 10000;
     if (file_in(call, IN_X) && !library_holds("--x", "embed"))
         return CLI_REFUSED;
-    if (!read_fields(call, q))
-        return CLI_REFUSED;
-    if (!(q->base >= 0x1p-400 && q->base <= 0x1p400))
-        complain("--base: expected a number above 0, from 2^-400 to 2^400, got '%s'", call->value[OPT_BASE]);
-    else
-        return CLI_DONE;
-    return CLI_REFUSED;
+    return read_fields(call, q) ? CLI_DONE : CLI_REFUSED;
 }
 
 static int fill_table(const file_call *call, const request *q, double *frequencies, void *table)

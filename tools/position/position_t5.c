@@ -2,7 +2,6 @@
  *
  * SPDX-License-Identifier: MIT */
 #include <stdio.h>
-#include <stdlib.h>
 
 #include "../npy/arrays.h"
 #include "../library.h"
@@ -94,14 +93,11 @@ static void list(const nrg_score_bias_spec *s)
 static int forward(file_call *call, bias_request *q, size_t batch)
 {
     const npy_array *table = &call->in[IN_TABLE];
-    float *diagonals = bias_diagonals(q, sizeof *diagonals);
+    float *diagonals = bias_diagonals(call, q, sizeof *diagonals);
     if (!diagonals)
         return CLI_FAILED;
-    int status = file_answer(call, nrg_t5_diagonals_forward(&q->spec, table->dtype, table->data, 0, diagonals, 0, 0, 1));
-    if (status == CLI_DONE)
-        status = bias_add(call, q, batch, diagonals);
-    free(diagonals);
-    return status;
+    const nrg_status status = nrg_t5_diagonals_forward(&q->spec, table->dtype, table->data, 0, diagonals, 0, 0, 1);
+    return status == NRG_OK ? bias_add(call, q, batch, diagonals) : file_answer(call, status);
 }
 
 #ifndef NRG_NO_BACKWARD
@@ -111,8 +107,8 @@ static int backward(file_call *call, const bias_request *q, size_t batch)
     const npy_array *d_o = &call->in[IN_SCORES];
     const size_t dims[2] = {(size_t)s->buckets, s->heads};
     const npy_shape shape = file_shape(2, dims);
-    int status = file_reserve(call, OUT_O, NRG_F32, &shape);
-    double *diagonals = status == CLI_DONE ? bias_diagonals(q, sizeof *diagonals) : NULL;
+    const int status = file_reserve(call, OUT_O, NRG_F32, &shape);
+    double *diagonals = status == CLI_DONE ? bias_diagonals(call, q, sizeof *diagonals) : NULL;
     if (!diagonals)
         return status == CLI_DONE ? CLI_FAILED : status;
     nrg_score_bias_backward_args args =
@@ -120,7 +116,6 @@ static int backward(file_call *call, const bias_request *q, size_t batch)
     nrg_status answer = nrg_score_bias_backward(&args, 0, 1);
     if (answer == NRG_OK)
         answer = nrg_t5_diagonals_backward(s, diagonals, 0, call->out[OUT_O].data, 0, 0, 0, 1);
-    free(diagonals);
     return file_answer(call, answer);
 }
 #endif

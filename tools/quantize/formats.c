@@ -6,20 +6,20 @@
 #include "../library.h"
 #include "../npy/arrays.h"
 
-int formats_read(const file_call *call, int option, int scales, nrg_quant_format *format)
+int formats_read(const file_call *call, nrg_quant_format *format)
 {
-    if (!call->value[option]) {
+    const char *given = call->value[file_option(call, "format")], *formats[NRG_QUANT_INT8_128 + 1] = {NULL};
+    if (!given) {
         complain("--format: expected a format such as q8_0, got none; see nrg %s --help", call->command->name);
         return 0;
     }
-    const char *formats[NRG_QUANT_INT8_128 + 1] = {NULL};
     for (int i = 0; i < NRG_QUANT_INT8_128; i++)
         formats[i] = nrg_quant_format_name((nrg_quant_format)(NRG_QUANT_Q8_0 + i));
-    const int word = cli_word("format", call->value[option], formats);
+    const int word = cli_word("format", given, formats);
     if (word < 0)
         return 0;
     *format = (nrg_quant_format)(NRG_QUANT_Q8_0 + word);
-    if (nrg_quant_has_scales(*format) == (call->value[scales] != NULL))
+    if (nrg_quant_has_scales(*format) == (call->value[file_option(call, "scales")] != NULL))
         return 1;
     if (nrg_quant_has_scales(*format))
         complain("--scales: expected a file with --format %s, got none", formats[word]);
@@ -28,20 +28,19 @@ int formats_read(const file_call *call, int option, int scales, nrg_quant_format
     return 0;
 }
 
-int formats_ask(const file_call *call, const format_options *options, nrg_quant_format *format, nrg_quant_rounding *rounding)
+int formats_ask(const file_call *call, nrg_quant_format *format, nrg_quant_rounding *rounding)
 {
-    const int outputs = call->command->inputs, q = outputs + options->q, scales = outputs + options->scales;
-    const int of_format[] = {q, scales, options->away};
-    for (size_t i = 0; i < sizeof of_format / sizeof of_format[0] && !call->value[options->format]; i++)
-        if (file_needs(call, of_format[i], options->format) != CLI_DONE)
+    static const char *const of_format[] = {"packed", "scales", "away"};
+    const int option = file_option(call, "format");
+    for (size_t i = 0; i < sizeof of_format / sizeof of_format[0] && !call->value[option]; i++)
+        if (file_needs(call, file_option(call, of_format[i]), option) != CLI_DONE)
             return CLI_REFUSED;
-    if (!call->value[options->format])
+    if (!call->value[option])
         return CLI_DONE;
-    if (!library_holds("--format", "quantize") || file_excludes(call, options->format, options->backward) != CLI_DONE ||
-        file_excludes(call, options->format, outputs + options->o) != CLI_DONE ||
-        !formats_read(call, options->format, scales, format))
+    if (!library_holds("--format", "quantize") || file_excludes(call, option, file_option(call, "backward")) != CLI_DONE ||
+        file_excludes(call, option, file_option(call, "o")) != CLI_DONE || !formats_read(call, format))
         return CLI_REFUSED;
-    *rounding = call->value[options->away] ? NRG_QUANT_ROUND_AWAY : NRG_QUANT_ROUND_TO_EVEN;
+    *rounding = call->value[file_option(call, "away")] ? NRG_QUANT_ROUND_AWAY : NRG_QUANT_ROUND_TO_EVEN;
     return CLI_DONE;
 }
 
@@ -60,8 +59,10 @@ size_t *formats_last_axis(npy_shape *shape, const char *name, nrg_quant_format f
     return NULL;
 }
 
-int formats_reserve(file_call *call, int q, int scales, nrg_quant_format format, const npy_shape *rows, const char *name)
+int formats_reserve(file_call *call, nrg_quant_format format, const npy_shape *rows, const char *name)
 {
+    const int inputs = call->command->inputs, packed = file_option(call, "packed") - inputs,
+              scales = file_option(call, "scales") - inputs;
     const int has_scales = nrg_quant_has_scales(format);
     const size_t together = nrg_quant_rows(format);
     npy_shape bytes = *rows, each = *rows;
@@ -72,6 +73,6 @@ int formats_reserve(file_call *call, int q, int scales, nrg_quant_format format,
     *last = nrg_quant_bytes(format, *last);
     if (together > 1)
         last[-1] /= together;
-    const int status = file_reserve(call, q, (nrg_dtype)(has_scales ? NPY_I1 : NPY_U1), &bytes);
+    const int status = file_reserve(call, packed, (nrg_dtype)(has_scales ? NPY_I1 : NPY_U1), &bytes);
     return status == CLI_DONE && has_scales ? file_reserve(call, scales, NRG_F32, &each) : status;
 }

@@ -4,7 +4,6 @@
 #include <nrg/nrg.h>
 
 #include "../library.h"
-#include "../npy/arrays.h"
 #include "formats.h"
 
 #define OPTIONS_DEF "quantize/quantize.def"
@@ -17,25 +16,22 @@
 static int ask(file_call *call)
 {
     nrg_quantize_args *args = call->request;
-    *args = nrg_quantize_args_init(NRG_QUANT_NONE, NRG_F32, 0, 0, NULL, NULL, NULL);
-    if (!formats_read(call, OPT_FORMAT, INPUTS + OUT_SCALES, &args->format))
+    *args = nrg_quantize_args_init(NRG_QUANT_NONE, NRG_F32, 0, 256, NULL, NULL, NULL); /* 256: a block of any format */
+    if (!formats_read(call, &args->format))
         return CLI_REFUSED;
     args->rounding = call->value[OPT_AWAY] ? NRG_QUANT_ROUND_AWAY : NRG_QUANT_ROUND_TO_EVEN;
-    return read_fields(call, args) ? CLI_DONE : CLI_REFUSED;
+    call->function = &invoke_quantize;
+    call->part[0] = args;
+    return read_fields(call, args) ? file_ask(call) : CLI_REFUSED;
 }
 
 static int compute(file_call *call)
 {
     nrg_quantize_args *args = call->request;
     const npy_array *x = &call->in[IN_X];
-    const int status = formats_reserve(call, OUT_PACKED, OUT_SCALES, args->format, &x->shape, file_in(call, IN_X));
-    if (status != CLI_DONE)
-        return status;
-    args->dim = x->shape.dims[x->shape.ndim - 1];
-    args->rows = x->count / args->dim;
+    int status = formats_reserve(call, args->format, &x->shape, file_in(call, IN_X));
     args->dtype = x->dtype;
-    args->x = x->data;
-    args->packed = call->out[OUT_PACKED].data;
-    args->scales = call->out[OUT_SCALES].data;
-    return file_answer(call, nrg_quantize(args, 0, 1));
+    if (status == CLI_DONE)
+        status = file_rows(call, IN_X, &args->rows, &args->dim);
+    return status == CLI_DONE ? file_run(call, IN_X) : status;
 }

@@ -14,8 +14,10 @@
 typedef struct rope_request {
     nrg_rope_spec spec; /* n_dims 0: all of a row from rotate_from on */
     nrg_norm_spec norm; /* its dim and dtypes come from the files */
+    nrg_norm_args heads;
+    nrg_rope_args args; /* its rotate_from is an option's */
     nrg_store store;
-    size_t rotate_from, tokens;
+    size_t tokens;
     long long first, n_ctx_orig;
     int mode, is_table, backward, heads_first;
 } rope_request;
@@ -56,59 +58,12 @@ static int read_sections(const file_call *call, nrg_rope_spec *s)
     return 1;
 }
 
-/* Numbers that are above 0, and what else they may be. */
-static int check_numbers(const file_call *call, const nrg_rope_spec *s)
-{
-    const struct {
-        int option;
-        double value;
-    } above_zero[] = {{OPT_FREQ_BASE, s->freq_base},
-                      {OPT_FREQ_SCALE, s->freq_scale},
-                      {OPT_BETA_FAST, s->beta_fast},
-                      {OPT_BETA_SLOW, s->beta_slow},
-                      {OPT_FACTOR, s->factor}},
-      finite[] = {{OPT_EXT_FACTOR, s->ext_factor}, {OPT_ATTN_FACTOR, s->attn_factor}};
-    for (size_t i = 0; i < sizeof above_zero / sizeof above_zero[0]; i++)
-        if (!(above_zero[i].value >= 0x1p-400 && above_zero[i].value <= 0x1p400)) {
-            complain("--%s: expected a number above 0, from 2^-400 to 2^400, got '%s'", options[above_zero[i].option].name,
-                     call->value[above_zero[i].option]);
-            return 0;
-        }
-    for (size_t i = 0; i < sizeof finite / sizeof finite[0]; i++)
-        if (!(fabs(finite[i].value) <= 0x1p400)) {
-            complain("--%s: expected a number from -2^400 to 2^400, got '%s'", options[finite[i].option].name,
-                     call->value[finite[i].option]);
-            return 0;
-        }
-    const int is_yarn = s->ext_factor != 0 && !s->n_ctx_orig;
-    if (is_yarn || (s->scaling == NRG_ROPE_SCALING_LLAMA3 && !s->n_ctx_orig))
-        complain(is_yarn ? "--ext-factor (YaRN) needs --n-ctx-orig above 0" : "--scaling llama3 needs --n-ctx-orig above 0");
-    else if (s->ext_factor != 0 && s->freq_base == 1)
-        complain("--ext-factor (YaRN) needs a --freq-base that is not 1");
-    else if (s->ext_factor == 0 && s->yarn)
-        complain("--%s needs an --ext-factor that is not 0",
-                 options[s->yarn & NRG_ROPE_YARN_NO_MSCALE ? OPT_NO_MSCALE : OPT_NO_TRUNCATE].name);
-    else if (s->scaling != NRG_ROPE_SCALING_NONE && !call->value[OPT_FACTOR])
-        complain("--scaling %s needs --factor", call->value[OPT_SCALING]);
-    else if (s->scaling == NRG_ROPE_SCALING_NONE && s->factor != 1)
-        complain("--factor needs --scaling ntk or llama3");
-    else if (s->scaling != NRG_ROPE_SCALING_LLAMA3 && (s->low_freq_factor != 1 || s->high_freq_factor != 4))
-        complain("--%s needs --scaling llama3",
-                 options[s->low_freq_factor != 1 ? OPT_LOW_FREQ_FACTOR : OPT_HIGH_FREQ_FACTOR].name);
-    else if (s->scaling == NRG_ROPE_SCALING_LLAMA3 &&
-             !(s->low_freq_factor >= 0 && s->low_freq_factor < s->high_freq_factor && s->high_freq_factor <= 0x1p400))
-        complain("--low-freq-factor: expected at least 0 and less than --high-freq-factor (%g), got %g", s->high_freq_factor,
-                 s->low_freq_factor);
-    else
-        return 1;
-    return 0;
-}
-
 static int ask(file_call *call)
 {
     rope_request *q = call->request;
     nrg_rope_spec *s = &q->spec;
     *s = nrg_rope_spec_init(0, NRG_ROPE_NORMAL, 10000);
+    q->args = nrg_rope_args_init(NRG_F32, 0, 0, NULL);
     if (!file_norm(call, OPT_NORM, OPT_EPS, &q->norm) || !read_fields(call, q))
         return CLI_REFUSED;
     s->mode = modes[q->mode];
@@ -121,41 +76,36 @@ static int ask(file_call *call)
         complain("--n-dims: expected an even number up to 2^31, got %zu", s->n_dims);
         return CLI_REFUSED;
     }
-    return check_numbers(call, s) ? CLI_DONE : CLI_REFUSED;
+    if (s->scaling == NRG_ROPE_SCALING_LLAMA3 &&
+        !(s->low_freq_factor >= 0 && s->low_freq_factor < s->high_freq_factor && s->high_freq_factor <= 0x1p400)) {
+        complain("--low-freq-factor: expected at least 0 and less than --high-freq-factor (%g), got %g", s->high_freq_factor,
+                 s->low_freq_factor);
+        return CLI_REFUSED;
+    }
+    return CLI_DONE;
 }
 
 /* ---- files ---- */
 
-typedef struct shape {
-    size_t tokens, heads, dim;
-} shape;
-
-static int read_shape(const file_call *call, const rope_request *q, shape *s)
+/* Tokens, heads and elements of x. Sets n_dims if no option does, and checks that a head has so many elements. */
+static int read_shape(const file_call *call, rope_request *q)
 {
-    const npy_array *x = &call->in[IN_X];
-    const size_t *dims = x->shape.dims;
-    int wanted = q->heads_first ? 3 : 2;
-    if (x->shape.ndim > 3 || x->shape.ndim < wanted)
+    const npy_shape *x = &call->in[IN_X].shape;
+    nrg_rope_args *a = &q->args;
+    if (x->ndim > 3 || x->ndim < (q->heads_first ? 3 : 2))
         return file_wrong_shape(call, IN_X, q->heads_first ? "(heads, tokens, dim)" : "(tokens, heads, dim) or (tokens, dim)");
-    s->tokens = dims[q->heads_first];
-    s->heads = x->shape.ndim == 3 ? dims[!q->heads_first] : 1;
-    s->dim = dims[x->shape.ndim - 1];
-    return CLI_DONE;
-}
-
-/* Sets n_dims if no option does, and checks that a head has so many elements. */
-static int fit_dims(const file_call *call, rope_request *q, const shape *s)
-{
-    size_t per_dim = q->spec.mode == NRG_ROPE_VISION ? 2 : 1;
-    size_t room = s->dim > q->rotate_from ? s->dim - q->rotate_from : 0;
+    a->tokens = x->dims[q->heads_first];
+    a->q_heads = x->ndim == 3 ? x->dims[!q->heads_first] : 1;
+    a->dim = x->dims[x->ndim - 1];
+    const size_t per_dim = q->spec.mode == NRG_ROPE_VISION ? 2 : 1, room = a->dim > a->rotate_from ? a->dim - a->rotate_from : 0;
     if (!q->spec.n_dims && room && room % (2 * per_dim) == 0)
         q->spec.n_dims = room / per_dim;
     if (!q->spec.n_dims)
         complain("%s: expected a multiple of %zu elements from --rotate-from %zu on, got %zu of %zu; set --n-dims",
-                 file_in(call, IN_X), 2 * per_dim, q->rotate_from, room, s->dim);
+                 file_in(call, IN_X), 2 * per_dim, a->rotate_from, room, a->dim);
     else if (q->spec.n_dims > room / per_dim)
-        complain("--n-dims: expected at most %zu for rows of %zu elements and --rotate-from %zu, got %zu", room / per_dim, s->dim,
-                 q->rotate_from, q->spec.n_dims);
+        complain("--n-dims: expected at most %zu for rows of %zu elements and --rotate-from %zu, got %zu", room / per_dim, a->dim,
+                 a->rotate_from, q->spec.n_dims);
     else
         return CLI_DONE;
     return CLI_REFUSED;
@@ -224,117 +174,78 @@ static int check_factors(file_call *call, nrg_rope_spec *s)
 }
 
 /* A row of the table for each token. */
-static int fill_table(file_call *call, const rope_request *q, size_t tokens, double *frequencies, float *table)
+static int fill_table(const file_call *call, const rope_request *q, double *frequencies, float *table)
 {
     double magnitude;
     nrg_status status = nrg_rope_frequencies(&q->spec, frequencies, &magnitude);
-    if (status == NRG_ERR_CONSTANT) {
+    if (status == NRG_ERR_CONSTANT)
         complain("--freq-base and --freq-scale: expected at most 2^18 turns of a pair from one position to the next, got more");
-        return CLI_REFUSED;
-    }
-    if (status == NRG_ERR_DIM)
+    else if (status == NRG_ERR_DIM)
         complain("--scaling ntk: expected --n-dims of at least 4, got %zu", q->spec.n_dims);
-    if (status != NRG_OK)
-        return status == NRG_ERR_DIM ? CLI_REFUSED : file_answer(call, status);
-    nrg_rope_table_args args = nrg_rope_table_args_init(tokens, frequencies, magnitude, table);
+    if (status == NRG_ERR_CONSTANT || status == NRG_ERR_DIM)
+        return CLI_REFUSED;
+    nrg_rope_table_args args = nrg_rope_table_args_init(q->args.tokens, frequencies, magnitude, table);
     args.positions = call->in[IN_POSITIONS].data;
     args.first_position = args.positions ? 0 : (int32_t)q->first;
-    return file_answer(call, nrg_rope_table(&q->spec, &args, 0, 1));
+    return file_answer(call, status == NRG_OK ? nrg_rope_table(&q->spec, &args, 0, 1) : status);
 }
-
-static int make_table(file_call *call, rope_request *q, size_t tokens, float *table)
-{
-    size_t pairs = nrg_rope_pairs(&q->spec);
-    double *frequencies = malloc(2 * pairs * sizeof *frequencies);
-    if (!frequencies)
-        return arrays_no_memory(2 * pairs * sizeof *frequencies);
-    int status = fill_table(call, q, tokens, frequencies, table);
-    free(frequencies);
-    return status;
-}
-
-#ifndef NRG_NO_NORM
-static int normalize_and_turn(file_call *call, rope_request *q, const shape *s, const nrg_rope_args *rope)
-{
-    const size_t rows = rope->batch * rope->tokens * rope->q_heads;
-    nrg_norm_args norm = nrg_norm_args_init(rows, NULL, call->in[IN_W].data, NULL);
-    norm.b = call->in[IN_B].data;
-    q->norm.dim = s->dim;
-    q->norm.dtype = rope->dtype;
-    q->norm.w_dtype = norm.w ? call->in[IN_W].dtype : call->in[IN_B].dtype;
-    return file_answer(call, nrg_norm_rope_forward(&q->norm, &q->spec, rope, &norm, NULL, 0, 1));
-}
-#endif
 
 /* The result takes the place of x. */
-static int turn(file_call *call, rope_request *q, const shape *s, const float *table)
+static int turn(file_call *call, rope_request *q, const float *table)
 {
-    npy_array *o = &call->out[OUT_O];
-    file_reuse(call, OUT_O, IN_X);
-    nrg_rope_args args = nrg_rope_args_init(o->dtype, s->tokens, s->dim, table);
-    size_t row = s->dim * nrg_dtype_size(o->dtype);
-    args.rotate_from = q->rotate_from;
-    args.store = q->store;
-    args.q_heads = s->heads;
-    args.q = o->data;
-    args.q_strides.row = q->heads_first ? row : row * s->heads;
-    args.q_strides.head = q->heads_first ? row * s->tokens : row;
+    nrg_rope_args *a = &q->args;
+    const size_t row = a->dim * nrg_dtype_size(call->in[IN_X].dtype);
+    a->dtype = q->norm.dtype = call->in[IN_X].dtype;
+    a->table = table;
+    a->table_rows = a->tokens;
+    a->store = q->store;
+    a->q_strides.row = q->heads_first ? row : row * a->q_heads;
+    a->q_strides.head = q->heads_first ? row * a->tokens : row;
+    call->operand[IN_X] = "Q";
+    call->shape[IN_X] = &call->in[IN_X].shape;
+    call->function = q->backward ? FILE_BACKWARD(rope_backward) : &invoke_rope_forward;
+    call->part[0] = &q->spec;
+    call->part[1] = a;
 #ifndef NRG_NO_NORM
-    if (call->value[OPT_NORM])
-        return normalize_and_turn(call, q, s, &args);
-#endif
-#ifndef NRG_NO_BACKWARD
-    if (q->backward)
-        return file_answer(call, nrg_rope_backward(&q->spec, &args, 0, 1));
-#endif
-    return file_answer(call, nrg_rope_forward(&q->spec, &args, 0, 1));
-}
-
-static int compute_table(file_call *call, rope_request *q)
-{
-    const npy_array *p = &call->in[IN_POSITIONS];
-    size_t tokens = p->data && p->shape.ndim ? p->shape.dims[p->shape.ndim - 1] : q->tokens;
-    const size_t dims[2] = {tokens, 2 * nrg_rope_pairs(&q->spec)};
-    const npy_shape wanted = file_shape(2, dims);
-    int status = read_positions(call, q, tokens);
-    if (status == CLI_DONE)
-        status = check_factors(call, &q->spec);
-    if (status == CLI_DONE)
-        status = file_reserve(call, OUT_O, NRG_F32, &wanted);
-    return status == CLI_DONE ? make_table(call, q, tokens, call->out[OUT_O].data) : status;
-}
-
-static int compute_rotation(file_call *call, rope_request *q)
-{
-    shape s = {0};
-    int status = read_shape(call, q, &s);
-    if (status == CLI_DONE)
-        status = fit_dims(call, q, &s);
-    if (status == CLI_DONE)
-        status = read_positions(call, q, s.tokens);
-    if (status == CLI_DONE)
-        status = check_factors(call, &q->spec);
-    if (status == CLI_DONE)
-        status = file_check_weights(call, IN_W, IN_B, s.dim, IN_X);
-    if (status != CLI_DONE)
-        return status;
-    if (!s.tokens || !s.heads) { /* then there may be more of the others than memory */
-        file_reuse(call, OUT_O, IN_X);
-        return CLI_DONE;
+    if (call->value[OPT_NORM]) {
+        q->heads = nrg_norm_args_init(a->tokens * a->q_heads, NULL, NULL, NULL);
+        q->norm.dim = a->dim;
+        call->operand[IN_W] = "Q'S W";
+        call->operand[IN_B] = "Q'S B";
+        call->function = &invoke_norm_rope_forward;
+        void *const parts[] = {&q->norm, &q->spec, a, &q->heads, NULL};
+        memcpy(call->part, parts, sizeof parts);
     }
-    size_t bytes = s.tokens * 2 * nrg_rope_pairs(&q->spec) * sizeof(float);
-    float *table = malloc(bytes);
-    if (!table)
-        return arrays_no_memory(bytes);
-    status = make_table(call, q, s.tokens, table);
-    if (status == CLI_DONE)
-        status = turn(call, q, &s, table);
-    free(table);
-    return status;
+#endif
+    return file_run(call, IN_X);
 }
 
 static int compute(file_call *call)
 {
     rope_request *q = call->request;
-    return q->is_table ? compute_table(call, q) : compute_rotation(call, q);
+    const npy_array *p = &call->in[IN_POSITIONS];
+    q->args.tokens = p->data && p->shape.ndim ? p->shape.dims[p->shape.ndim - 1] : q->tokens;
+    int status = q->is_table ? CLI_DONE : read_shape(call, q);
+    if (status == CLI_DONE)
+        status = read_positions(call, q, q->args.tokens);
+    if (status == CLI_DONE)
+        status = check_factors(call, &q->spec);
+    if (status != CLI_DONE)
+        return status;
+    const size_t pairs = nrg_rope_pairs(&q->spec), dims[2] = {q->args.tokens, 2 * pairs};
+    const npy_shape wanted = file_shape(2, dims);
+    if (!q->is_table)
+        file_reuse(call, OUT_O, IN_X);
+    else if ((status = file_reserve(call, OUT_O, NRG_F32, &wanted)) != CLI_DONE)
+        return status;
+    if (!q->is_table && (!q->args.tokens || !q->args.q_heads)) /* then there may be more of the others than memory */
+        return CLI_DONE;
+    /* frequencies, and the table where it is no result */
+    const size_t bytes = 2 * pairs * sizeof(double), table_bytes = q->is_table ? 0 : dims[0] * dims[1] * sizeof(float);
+    double *frequencies = call->workspace = malloc(bytes + table_bytes);
+    if (!frequencies)
+        return arrays_no_memory(bytes + table_bytes);
+    float *table = q->is_table ? call->out[OUT_O].data : (float *)(frequencies + 2 * pairs);
+    status = fill_table(call, q, frequencies, table);
+    return status == CLI_DONE && !q->is_table ? turn(call, q, table) : status;
 }
