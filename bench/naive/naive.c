@@ -73,11 +73,6 @@ INLINE uint16_t bf16_of(float value)
 #define GLU_BYTES(name, op, ...) BOTH("glu_quantized", op, name)
 #define SOFTMAX(name, op, ...) BOTH("softmax", op, name)
 #define SOFTMAX_BACKWARD(name, op, ...) BOTH("softmax_backward", op, name)
-#define SOFTMAX_OTHERS                                                                                                           \
-    BOTH("softmax", "part", softmax_part)                                                                                        \
-    BOTH("softmax", "merge", softmax_merge)                                                                                      \
-    BOTH("softmax", "cross-entropy", cross_entropy)                                                                              \
-    BOTH("softmax_backward", "cross-entropy", cross_entropy_backward)
 #define CHANNEL_FORWARD(name, op, ...) BOTH("channel_norm_forward", op, name)
 #define CHANNEL_BACKWARD(name, op, ...) BOTH("channel_norm_backward", op, name)
 #define ROPE(name, op, ...) BOTH("rope", op, name)
@@ -86,7 +81,7 @@ INLINE uint16_t bf16_of(float value)
 const rival_loop NAIVE_LOOPS[] = {
     EACH_FORWARD(FORWARD) EACH_BACKWARD(BACKWARD) EACH_SANDWICH(SANDWICH) EACH_ACTIVATION(ACTIVATION) EACH_SLOPE(SLOPE)
         EACH_GLU(GLU) EACH_GLU_BACKWARD(GLU_BACKWARD) EACH_SOFTMAX(SOFTMAX) EACH_SOFTMAX_BACKWARD(SOFTMAX_BACKWARD)
-            SOFTMAX_OTHERS EACH_CHANNEL_FORWARD(CHANNEL_FORWARD) EACH_CHANNEL_BACKWARD(CHANNEL_BACKWARD) EACH_ROPE(ROPE)
+            EACH_OTHER(BOTH) EACH_CHANNEL_FORWARD(CHANNEL_FORWARD) EACH_CHANNEL_BACKWARD(CHANNEL_BACKWARD) EACH_ROPE(ROPE)
                 EACH_NORM_ROPE(NORM_ROPE) EACH_QKV(QKV) EACH_BYTES(TO_BYTES) EACH_BYTES(FROM_BYTES) EACH_NORM_BYTES(NORM_BYTES)
                     EACH_SANDWICH_BYTES(SANDWICH_BYTES) EACH_GLU_BYTES(GLU_BYTES){.kernel = NULL},
 };

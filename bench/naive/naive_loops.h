@@ -377,6 +377,13 @@ static void NAME(cross_entropy_backward)(const rival_job *job)
 #undef SOFTMAX
 #undef SOFTMAX_BACKWARD
 
+/* Loops of one instance: the kernel and the op of its case, and its name. */
+#define EACH_OTHER(F)                                                                                                            \
+    F("softmax", "part", softmax_part)                                                                                           \
+    F("softmax", "merge", softmax_merge)                                                                                         \
+    F("softmax", "cross-entropy", cross_entropy)                                                                                 \
+    F("softmax_backward", "cross-entropy", cross_entropy_backward)
+
 #include "naive_bytes.h"
 #include "naive_channel.h"
 #include "naive_rope.h"
