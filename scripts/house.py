@@ -26,7 +26,7 @@ def kernels():
 
 
 def files_of_an_op():
-    """docs/howto/adding-a-kernel.md: each new or edited file is there for one op of every family; those of tests/ for some op. A family
+    """docs/howto/adding-a-kernel.md: each new or edited file is there for one op of every family; those of tests/ and python/ for some op. A family
     may have a file a direction: norm_forward.c in place of norm.c."""
     text = (ROOT / "docs/howto/adding-a-kernel.md").read_text()
     families = {family for family, _, _ in kernels()}
@@ -42,7 +42,7 @@ def files_of_an_op():
         expect(len(patterns) > 8, f"docs/howto/adding-a-kernel.md lists no {kind} files")
         for pattern in patterns:
             missing = [family for family, file in WHOLE.items() if not is_there(pattern, family, file)]
-            expect(len(missing) < len(WHOLE) and (pattern.startswith("tests/") or not missing),
+            expect(len(missing) < len(WHOLE) and (pattern.startswith(("tests/", "python/")) or not missing),
                    f"{pattern}: listed in docs/howto/adding-a-kernel.md, and not there for {' '.join(missing)}")
 
 
