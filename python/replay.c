@@ -5,9 +5,11 @@
  * the plan: they make the arrays for results, copy the structs, set the addresses in them, and call the library without the GIL. If an
  * argument is of a type that a key does not hold, or the library returns an error, `function` runs, and raises the error.
  *
+ * An array is a NumPy array, or a PyTorch tensor in CPU memory: of the types in `tensors`.
+ *
  * A plan is False, or (code, arrays, kind, kept):
  * - code: bytes of struct code, steps, patches, results, and the structs that the calls receive.
- * - arrays: (shape, dtype) of each new array.
+ * - arrays: functions that make the new arrays.
  * - kind: None if the result is one array, tuple, or a subclass of tuple.
  * - kept: the objects that the key holds by address. */
 #define PY_SSIZE_T_CLEAN
@@ -29,15 +31,25 @@ struct patch {
     int64_t offset, array, delta; /* image[offset] = address of the array + delta */
 };
 
+/* The elements of an array lie from begin to last; view: of a NumPy array. */
+struct array {
+    PyObject *object;
+    int64_t begin, last;
+    int readonly;
+    Py_buffer view;
+};
+
 /* Arrays of a call: those of its arguments, then new ones. */
 struct call {
     int64_t key[MAX_WORDS];
     int words, count;
-    PyObject *array[MAX_ARRAYS];
-    Py_buffer view[MAX_ARRAYS];
+    struct array array[MAX_ARRAYS];
 };
 
-static PyObject *ndarray, *dtype, *empty, *dtype_name, *constants;
+static PyObject *ndarray, *dtype, *constants, *tensors;
+static _Thread_local int recording; /* other planned functions run, to be recorded too */
+/* attributes and methods */
+static PyObject *name_dtype, *name_shape, *name_itemsize, *name_is_cpu, *name_data_ptr, *name_stride, *name_is_neg;
 
 static int put(struct call *c, int64_t word)
 {
@@ -47,46 +59,113 @@ static int put(struct call *c, int64_t word)
     return 1;
 }
 
-static int add_array(struct call *c, PyObject *array)
+static int is_tensor(PyObject *value) { return PySet_Contains(tensors, (PyObject *)Py_TYPE(value)) == 1; }
+
+/* Returns 0 without an object, or with an exception. */
+static int put_integer(struct call *c, PyObject *number, int64_t *value)
 {
-    if (c->count == MAX_ARRAYS || PyObject_GetBuffer(array, &c->view[c->count], PyBUF_STRIDES) < 0)
+    *value = number ? PyLong_AsLongLong(number) : -1;
+    Py_XDECREF(number);
+    return (*value != -1 || !PyErr_Occurred()) && put(c, *value);
+}
+
+/* Appends an object by its address. The array keeps it. */
+static int put_attribute(struct call *c, PyObject *array, PyObject *name)
+{
+    PyObject *value = PyObject_GetAttr(array, name);
+    Py_XDECREF(value);
+    return value && put(c, (intptr_t)value);
+}
+
+static int add_tensor(struct call *c, PyObject *tensor)
+{
+    struct array *array = &c->array[c->count];
+    PyObject *address = PyObject_CallMethodObjArgs(tensor, name_data_ptr, NULL);
+    const unsigned long long begin = address ? PyLong_AsUnsignedLongLong(address) : 0;
+    Py_XDECREF(address);
+    *array = (struct array){.object = tensor, .begin = (int64_t)begin, .last = (int64_t)begin};
+    c->count += begin != 0;
+    return begin != 0;
+}
+
+static int add_array(struct call *c, PyObject *object)
+{
+    struct array *array = &c->array[c->count];
+    int i;
+    if (c->count == MAX_ARRAYS)
         return 0;
-    c->array[c->count++] = array;
+    if (is_tensor(object))
+        return add_tensor(c, object);
+    if (PyObject_GetBuffer(object, &array->view, PyBUF_STRIDES) < 0)
+        return 0;
+    array->object = object;
+    array->readonly = array->view.readonly;
+    array->begin = array->last = (intptr_t)array->view.buf;
+    for (i = 0; i < array->view.ndim; i++)
+        array->last += (array->view.shape[i] - 1) * array->view.strides[i];
+    c->count++;
     return 1;
 }
 
-static int64_t last_element(const Py_buffer *view)
+static void drop_array(struct call *c)
 {
-    int64_t address = (intptr_t)view->buf;
-    int i;
-    for (i = 0; i < view->ndim; i++)
-        address += (view->shape[i] - 1) * view->strides[i];
-    return address;
+    struct array *array = &c->array[--c->count];
+    if (array->view.obj)
+        PyBuffer_Release(&array->view);
 }
 
-/* The key of an array holds its distance from those before that it overlaps, since an address in both has two sources; and which of them
- * it is itself, since a result is one of these objects. */
-static int put_array(struct call *c, PyObject *array)
+/* Shape and strides of a tensor. */
+static int put_extent(struct call *c, PyObject *tensor, int64_t *last)
 {
-    PyObject *kind;
-    const Py_buffer *view = &c->view[c->count];
+    PyObject *shape = PyObject_GetAttr(tensor, name_shape), *strides = PyObject_CallMethodObjArgs(tensor, name_stride, NULL);
+    PyObject *kind = PyObject_GetAttr(tensor, name_dtype);
+    const Py_ssize_t ndim = shape && strides ? PyTuple_Size(shape) : 0;
+    int64_t size, n, stride;
+    int ok = ndim > 0 && kind && put(c, ndim) && put_integer(c, PyObject_GetAttr(kind, name_itemsize), &size);
+    Py_ssize_t i;
+    for (i = 0; ok && i < ndim; i++) {
+        ok = put_integer(c, Py_NewRef(PyTuple_GetItem(shape, i)), &n) &&
+             put_integer(c, Py_NewRef(PyTuple_GetItem(strides, i)), &stride) && n > 0;
+        *last += ok ? (n - 1) * stride * size : 0;
+    }
+    Py_XDECREF(shape);
+    Py_XDECREF(strides);
+    Py_XDECREF(kind);
+    return ok;
+}
+
+static int put_tensor(struct call *c, PyObject *tensor)
+{
+    PyObject *negative = PyObject_CallMethodObjArgs(tensor, name_is_neg, NULL); /* of the imaginary part of a conjugate */
+    Py_XDECREF(negative);
+    return negative == Py_False && put(c, KEY_ARRAY) && put_attribute(c, tensor, name_dtype) &&
+           put_attribute(c, tensor, name_is_cpu) && put_extent(c, tensor, &c->array[c->count - 1].last);
+}
+
+static int put_ndarray(struct call *c, PyObject *object)
+{
+    const Py_buffer *view = &c->array[c->count - 1].view;
     int i;
-    if (!add_array(c, array) || view->ndim == 0 || view->len == 0)
-        return 0;
-    kind = PyObject_GetAttr(array, dtype_name);
-    if (!kind)
-        return 0;
-    Py_DECREF(kind); /* the array has a reference */
-    if (!put(c, KEY_ARRAY | view->readonly << 8 | view->ndim << 16) || !put(c, (intptr_t)kind))
+    if (view->ndim == 0 || view->len == 0 || !put(c, KEY_ARRAY | view->readonly << 8 | view->ndim << 16) ||
+        !put_attribute(c, object, name_dtype))
         return 0;
     for (i = 0; i < view->ndim; i++) {
         if (view->strides[i] < 0 || !put(c, view->shape[i]) || !put(c, view->strides[i]))
             return 0;
     }
-    for (i = 0; i < c->count - 1; i++) {
-        const int64_t begin = (intptr_t)view->buf, other = (intptr_t)c->view[i].buf;
-        if (begin <= last_element(&c->view[i]) && other <= last_element(view) &&
-            (!put(c, i * 2 + (c->array[i] == array)) || !put(c, begin - other)))
+    return 1;
+}
+
+/* The key of an array holds its distance from those before that it overlaps, since an address in both has two sources; and which of them
+ * it is itself, since a result is one of these objects. */
+static int put_array(struct call *c, PyObject *object)
+{
+    const struct array *array = &c->array[c->count], *other;
+    if (!add_array(c, object) || !(array->view.obj ? put_ndarray(c, object) : put_tensor(c, object)))
+        return 0;
+    for (other = c->array; other < array; other++) {
+        if (array->begin <= other->last && other->begin <= array->last &&
+            (!put(c, (other - c->array) * 2 + (other->object == object)) || !put(c, array->begin - other->begin)))
             return 0;
     }
     return put(c, -1);
@@ -96,7 +175,7 @@ static int put_array(struct call *c, PyObject *array)
 static int put_argument(struct call *c, PyObject *value, int inside)
 {
     PyTypeObject *type = Py_TYPE(value);
-    if (type == (PyTypeObject *)ndarray)
+    if (type == (PyTypeObject *)ndarray || is_tensor(value))
         return put_array(c, value);
     if (value == Py_None || type == &PyBool_Type || type == &PyUnicode_Type)
         return put(c, KEY_OBJECT) && put(c, (intptr_t)value);
@@ -131,7 +210,7 @@ static int make_key(struct call *c, PyObject *const *args, Py_ssize_t nargs, PyO
 {
     const Py_ssize_t named = names ? PyTuple_Size(names) : 0;
     Py_ssize_t i;
-    c->words = c->count = 0;
+    c->words = 0;
     for (i = 0; i < nargs + named; i++) {
         if ((i >= nargs && !put(c, (intptr_t)PyTuple_GetItem(names, i - nargs))) || !put_argument(c, args[i], 0))
             return 0;
@@ -178,19 +257,19 @@ static PyObject *replay(struct call *c, PyObject *plan)
     PyThreadState *thread;
     int status = 0;
     for (i = 0; i < PyTuple_Size(new_arrays); i++) {
-        PyObject *array = PyObject_CallObject(empty, PyTuple_GetItem(new_arrays, i));
+        PyObject *array = PyObject_CallNoArgs(PyTuple_GetItem(new_arrays, i));
         if (!array || !add_array(c, array)) {
             Py_XDECREF(array);
             goto done;
         }
     }
     for (i = 0; i < code->results; i++) {
-        if (results[i] >= 0 && c->view[results[i]].readonly)
+        if (results[i] >= 0 && c->array[results[i]].readonly)
             goto done;
     }
     memcpy(image.bytes, results + code->results, (size_t)code->image_size);
     for (i = 0; i < code->patches; i++) {
-        const char *address = (const char *)c->view[patches[i].array].buf + patches[i].delta;
+        const char *address = (const char *)(intptr_t)(c->array[patches[i].array].begin + patches[i].delta);
         memcpy(image.bytes + patches[i].offset, &address, sizeof address);
     }
     thread = PyEval_SaveThread();
@@ -200,18 +279,18 @@ static PyObject *replay(struct call *c, PyObject *plan)
     if (status)
         goto done;
     if (kind == Py_None) {
-        result = Py_NewRef(c->array[results[0]]);
+        result = Py_NewRef(c->array[results[0]].object);
         goto done;
     }
     made = PyTuple_New((Py_ssize_t)code->results);
     for (i = 0; made && i < code->results; i++)
-        PyTuple_SetItem(made, i, Py_NewRef(results[i] < 0 ? Py_None : c->array[results[i]]));
+        PyTuple_SetItem(made, i, Py_NewRef(results[i] < 0 ? Py_None : c->array[results[i]].object));
     result = made && kind != (PyObject *)&PyTuple_Type ? PyObject_CallObject(kind, made) : Py_XNewRef(made);
     Py_XDECREF(made);
 done:
     while (c->count > given) {
-        PyBuffer_Release(&c->view[--c->count]);
-        Py_DECREF(c->array[c->count]);
+        drop_array(c);
+        Py_DECREF(c->array[c->count].object);
     }
     return result;
 }
@@ -230,8 +309,11 @@ static PyObject *run(PyObject *self, PyObject *key, int recorded, PyObject *cons
     }
     if (positional && named && !recorded)
         result = PyObject_Call(function, positional, named);
-    else if (positional && named)
+    else if (positional && named) {
+        recording = 1;
         pair = PyObject_CallFunctionObjArgs(record, function, positional, named, NULL);
+        recording = 0;
+    }
     if (pair && PyDict_SetItem(plans, key, PyTuple_GetItem(pair, 1)) == 0)
         result = Py_NewRef(PyTuple_GetItem(pair, 0));
     Py_XDECREF(pair);
@@ -245,7 +327,8 @@ static PyObject *call(PyObject *self, PyObject *const *args, Py_ssize_t nargs, P
 {
     struct call c;
     PyObject *plans = PyTuple_GetItem(self, 0), *key = NULL, *plan = NULL, *result = NULL;
-    if (make_key(&c, args, nargs, names) &&
+    c.count = 0;
+    if (!recording && make_key(&c, args, nargs, names) &&
         (key = PyBytes_FromStringAndSize((const char *)c.key, (Py_ssize_t)sizeof c.key[0] * c.words))) {
         plan = Py_XNewRef(PyDict_GetItemWithError(plans, key));
         if (!plan) {
@@ -256,7 +339,7 @@ static PyObject *call(PyObject *self, PyObject *const *args, Py_ssize_t nargs, P
             result = replay(&c, plan);
     }
     while (c.count)
-        PyBuffer_Release(&c.view[--c.count]);
+        drop_array(&c);
     if (!result) {
         PyErr_Clear(); /* the Python function raises it */
         result = run(self, key, plan == Py_None, args, nargs, names);
@@ -282,12 +365,22 @@ PyMODINIT_FUNC PyInit__replay(void)
 {
     static PyMethodDef methods[] = {{"planned", planned, METH_VARARGS, "planned(function, record)"}, {NULL, NULL, 0, NULL}};
     static struct PyModuleDef definition = {PyModuleDef_HEAD_INIT, "nrg._replay", NULL, -1, methods, NULL, NULL, NULL, NULL};
+    const struct {
+        PyObject **name;
+        const char *text;
+    } names[] = {{&name_dtype, "dtype"},   {&name_shape, "shape"},       {&name_itemsize, "itemsize"}, {&name_is_cpu, "is_cpu"},
+                 {&name_stride, "stride"}, {&name_data_ptr, "data_ptr"}, {&name_is_neg, "is_neg"}};
     PyObject *numpy = PyImport_ImportModule("numpy"), *module = NULL;
+    size_t i;
+    for (i = 0; i < sizeof names / sizeof names[0]; i++) {
+        if (!(*names[i].name = PyUnicode_InternFromString(names[i].text)))
+            return NULL;
+    }
     if (numpy && (ndarray = PyObject_GetAttrString(numpy, "ndarray")) && (dtype = PyObject_GetAttrString(numpy, "dtype")) &&
-        (empty = PyObject_GetAttrString(numpy, "empty")) && (dtype_name = PyUnicode_InternFromString("dtype")) &&
-        (constants = PySet_New(NULL)))
+        (constants = PySet_New(NULL)) && (tensors = PySet_New(NULL)))
         module = PyModule_Create(&definition);
-    if (module && PyModule_AddObjectRef(module, "constants", constants) < 0)
+    if (module &&
+        (PyModule_AddObjectRef(module, "constants", constants) < 0 || PyModule_AddObjectRef(module, "tensors", tensors) < 0))
         Py_CLEAR(module);
     Py_XDECREF(numpy);
     return module;

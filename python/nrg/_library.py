@@ -235,21 +235,27 @@ def share(name: str, *arguments: Any, threads: int = 1) -> None:
 # ---- replays ----
 
 class _Recording(threading.local):
-    """The call that this thread records: [(address of a function, [(type, bytes) of each struct])], the new arrays, and the constant ones."""
+    """The call that this thread records: [(address of a function, [(type, bytes) of each struct])], the new arrays, each with what makes
+    another one, and the constant arrays."""
     steps: Optional[List[Tuple[Any, List[Any]]]] = None
-    made: List[Any] = []
+    made: List[Tuple[Any, Any]] = []
     kept: List[Any] = []
 
 
 _recording = _Recording()
 
 
-def new(shape: Any, dtype: Any) -> Array:
-    """Returns a new array, for a result or for work. A replay makes another one."""
-    made: Array = np.empty(shape, dtype)
+def make(function: Callable[..., T], *args: Any, **named: Any) -> T:
+    """Returns the new array that a function makes. A replay makes another one."""
+    made = function(*args, **named)
     if _recording.steps is not None:
-        _recording.made.append(made)
+        _recording.made.append((made, functools.partial(function, *args, **named)))
     return made
+
+
+def new(shape: Any, dtype: Any) -> Array:
+    """Returns a new array, for a result or for work."""
+    return make(np.empty, shape, dtype)
 
 
 def keep(constant_array: Any) -> Any:
@@ -270,15 +276,27 @@ def _addresses(kind: Any) -> List[int]:
     return [getattr(kind, name).offset + offset for name, of in getattr(kind, "_fields_", ()) for offset in _addresses(of)]
 
 
+def _is_array(value: Any) -> bool:
+    return isinstance(value, np.ndarray) or type(value) in _replay.tensors
+
+
+def _extent(array: Any) -> Tuple[int, int]:
+    """Returns the addresses of the first and the last element."""
+    if isinstance(array, np.ndarray):
+        begin, strides = array.__array_interface__["data"][0], array.strides
+    else:
+        begin, strides = array.data_ptr(), tuple(stride * array.itemsize for stride in array.stride())
+    return begin, begin + sum((n - 1) * stride for n, stride in zip(array.shape, strides))
+
+
 def _plan(result: Any, arguments: List[Any]) -> Any:
     """Returns the plan for replays of the recorded call (replay.c), or False: each address in a struct must be in an array of the arguments,
     in a new or a constant one. Each array of the first two must begin at such an address, and each result must be one of them."""
     results = result if isinstance(result, tuple) else (result,)
     arguments = [each for value in arguments for each in (value if isinstance(value, tuple) else (value,))]
-    arrays = [value for value in arguments if isinstance(value, np.ndarray)] + _recording.made
-    sources = arrays + _recording.kept
-    begins = [each.__array_interface__["data"][0] for each in sources]
-    ends = [begin + sum((n - 1) * stride for n, stride in zip(each.shape, each.strides)) for begin, each in zip(begins, sources)]
+    arrays = [value for value in arguments if _is_array(value)] + [made for made, _ in _recording.made]
+    extents = [_extent(each) for each in arrays + _recording.kept]
+    begins = [begin for begin, _ in extents]
     words, patches, image, pointers = [], [], b"", set()
     for function_address, structs in _recording.steps or ():
         offsets = []
@@ -288,7 +306,7 @@ def _plan(result: Any, arguments: List[Any]) -> Any:
                 pointer = int.from_bytes(data[offset:offset + ctypes.sizeof(ctypes.c_void_p)], sys.byteorder)
                 if pointer:
                     pointers.add(pointer)
-                    source = next((i for i, begin in enumerate(begins) if begin <= pointer <= ends[i]), None)
+                    source = next((i for i, (begin, end) in enumerate(extents) if begin <= pointer <= end), None)
                     if source is None:
                         return False
                     if source < len(arrays):
@@ -299,8 +317,8 @@ def _plan(result: Any, arguments: List[Any]) -> Any:
     if not words or -2 in indices or not pointers.issuperset(begins[:len(arrays)]) or len(image) > 4096:
         return False
     words = [len(_recording.steps or ()), len(patches) // 3, len(indices), len(image), *words, *patches, *indices]
-    kept = [value.dtype if isinstance(value, np.ndarray) else value for value in arguments] + _recording.kept
-    return (bytes((ctypes.c_int64 * len(words))(*words)) + image, tuple((each.shape, each.dtype) for each in _recording.made),
+    kept = [value.dtype if _is_array(value) else value for value in arguments] + _recording.kept
+    return (bytes((ctypes.c_int64 * len(words))(*words)) + image, tuple(again for _, again in _recording.made),
             type(result) if isinstance(result, tuple) else None, kept)
 
 
@@ -316,8 +334,8 @@ def _record(function: Callable[..., Any], args: Tuple[Any, ...], named: Dict[str
 
 def planned(function: F) -> F:
     """Makes calls of a function fast that differ from an earlier one in the arrays' contents only (replay.c). The function must call the
-    library by share() with structs, make its arrays by new(), read no element of an array, and call no other planned function. A public one
-    stays a function of Python, with its signature and text."""
+    library by share() with structs, make its arrays by new(), and read no element of an array. A public one stays a function of Python, with
+    its signature and text."""
     run: Any = _replay.planned(function, _record) if _replay is not None else function
     if _replay is None or function.__name__.startswith("_"):
         return run  # type: ignore[no-any-return]
@@ -327,6 +345,14 @@ def planned(function: F) -> F:
         return run(*args, **named)
 
     return planned_function  # type: ignore[return-value]
+
+
+def planned_as(function: F, implementation: Callable[..., Any], *tensors: Any) -> F:
+    """The same of a function that has the results of `implementation`, which is what is recorded. Arrays may be of the types `tensors`."""
+    if _replay is None:
+        return function
+    _replay.tensors.update(tensors)
+    return _replay.planned(function, lambda _, args, named: _record(implementation, args, named))  # type: ignore[no-any-return]
 
 
 def constant(kind: Type[T]) -> Type[T]:

@@ -28,6 +28,8 @@ except ImportError as error:
 
 import nrg
 
+from . import _library as library
+
 __all__ = ["LayerNorm", "RMSNorm", "cross_entropy", "geglu", "glu", "layer_norm", "log_softmax", "replace_norms", "rms_norm", "rope", "softmax",
            "swiglu"]
 
@@ -58,7 +60,8 @@ def _rows(tensor: Tensor, name: str = "x") -> Any:
 
 
 def _new(like: Tensor, shape: Any = None, dtype: Any = None) -> Tensor:
-    return torch.empty(like.shape if shape is None else shape, dtype=dtype or like.dtype, device=like.device)
+    made: Tensor = library.make(torch.empty, like.shape if shape is None else shape, dtype=dtype or like.dtype, device=like.device)
+    return made
 
 
 def _options(x: Tensor) -> Any:
@@ -69,15 +72,15 @@ def _options(x: Tensor) -> Any:
 # ---- operators ----
 # Each has an implementation for the CPU, one that returns shapes for torch.compile, and a formula for its gradient.
 
-_library = torch.library.Library("nrg", "DEF")
+_operators = torch.library.Library("nrg", "DEF")
 _NONE: List[int] = [0]  # the shape of a gradient that does not exist: schemas have no optional results
 
 
 def _define(schema: str, implementation: Any, fake: Any) -> None:
-    _library.define(schema)
+    _operators.define(schema)
     name = schema.split("(")[0]
-    _library.impl(name, implementation, "CPU")
-    torch.library.register_fake(f"nrg::{name}", fake, lib=_library)
+    _operators.impl(name, implementation, "CPU")
+    torch.library.register_fake(f"nrg::{name}", fake, lib=_operators)
 
 
 def _norm(x: Tensor, weight: Tensor, bias: Tensor, eps: float, centred: bool) -> Tensor:
@@ -274,22 +277,44 @@ for _name, _backward, _save in (("norm", _differentiate_norm, _save_norm), ("add
                                 ("glu", _differentiate_glu, _save_glu), ("rope", _differentiate_rope, _save_rope),
                                 ("softmax", _differentiate_softmax, _save_softmax),
                                 ("cross_entropy", _differentiate_cross_entropy, _save_cross_entropy)):
-    torch.library.register_autograd(f"nrg::{_name}", _backward, setup_context=_save, lib=_library)
+    torch.library.register_autograd(f"nrg::{_name}", _backward, setup_context=_save, lib=_operators)
+
+
+# ---- calls ----
+
+def _caller(name: str, implementation: Any) -> Any:
+    """Returns what calls an operator: by PyTorch's dispatcher, or its implementation directly where the dispatcher has nothing to do. It
+    takes longer than the norm of a short row, and is for gradients, torch.compile, and modes that watch operators."""
+    operator = getattr(torch.ops.nrg, name).default
+    direct = library.planned_as(operator, implementation, torch.Tensor, torch.nn.Parameter)
+
+    def call(*args: Any) -> Any:
+        if (torch.compiler.is_compiling() or torch._C._len_torch_dispatch_stack() or torch._C._get_tracing_state() is not None or
+                torch.is_grad_enabled() and any(isinstance(value, torch.Tensor) and value.requires_grad for value in args)):
+            return operator(*args)
+        return direct(*args)
+
+    return call
+
+
+_call_norm, _call_add_norm = _caller("norm", _norm), _caller("add_norm", _add_norm)
+_call_glu, _call_softmax = _caller("glu", _glu), _caller("softmax", _softmax)
+_call_rope = _caller("rope", lambda x, *given: _rotate(nrg.rope, x, *given))
 
 
 # ---- functions ----
 
 def _normalized(x: Tensor, shape: Any, weight: Tensor, bias: Tensor, residual: Tensor, eps: float, centred: bool) -> Any:
     shape = (shape,) if isinstance(shape, int) else tuple(shape)
-    if not shape or tuple(x.shape[-len(shape):]) != shape:
-        raise ValueError(f"x: expected [..., {', '.join(map(str, shape))}], as normalized_shape specifies, got {list(x.shape)}")
     whole = x.shape
+    if not shape or whole[-len(shape):] != shape:
+        raise ValueError(f"x: expected [..., {', '.join(map(str, shape))}], as normalized_shape specifies, got {list(whole)}")
     if len(shape) > 1:
         x, weight, bias, residual = (v if v is None else v.flatten(-len(shape)) for v in (x, weight, bias, residual))
-    if residual is None:
-        return torch.ops.nrg.norm(x, weight, bias, eps, centred).view(whole)
-    o, r = torch.ops.nrg.add_norm(x, residual, weight, bias, eps, centred)
-    return o.view(whole), r.view(whole)
+    results = _call_norm(x, weight, bias, eps, centred) if residual is None else _call_add_norm(x, residual, weight, bias, eps, centred)
+    if len(shape) == 1:
+        return results
+    return results.view(whole) if residual is None else tuple(v.view(whole) for v in results)
 
 
 def rms_norm(x: Tensor, normalized_shape: Union[int, Tuple[int, ...]], weight: Optional[Tensor] = None, eps: Optional[float] = None, *,
@@ -345,7 +370,7 @@ def glu(a: Tensor, b: Optional[Tensor] = None, *, activation: str = "sigmoid", s
     >>> nrg.torch.glu(torch.tensor([[4.0, 0.0]]))
     tensor([[2.]])
     """
-    return torch.ops.nrg.glu(a, b, activation, b is None and activation == "sigmoid" if swapped is None else swapped)
+    return _call_glu(a, b, activation, b is None and activation == "sigmoid" if swapped is None else swapped)
 
 
 def swiglu(a: Tensor, b: Optional[Tensor] = None) -> Tensor:
@@ -359,7 +384,7 @@ def swiglu(a: Tensor, b: Optional[Tensor] = None) -> Tensor:
     >>> nrg.torch.swiglu(torch.tensor([[0.0, 1.0]]))
     tensor([[0.]])
     """
-    return torch.ops.nrg.glu(a, b, "silu", False)
+    return _call_glu(a, b, "silu", False)
 
 
 def geglu(a: Tensor, b: Optional[Tensor] = None, *, approximate: str = "none") -> Tensor:
@@ -376,7 +401,7 @@ def geglu(a: Tensor, b: Optional[Tensor] = None, *, approximate: str = "none") -
     """
     if approximate not in ("none", "tanh"):
         raise ValueError(f"approximate: expected 'none' or 'tanh', got {approximate!r}")
-    return torch.ops.nrg.glu(a, b, "gelu" if approximate == "none" else "gelu_tanh", False)
+    return _call_glu(a, b, "gelu" if approximate == "none" else "gelu_tanh", False)
 
 
 def rope(x: Tensor, positions: Optional[Tensor] = None, *, base: float = 10000.0, n_dims: int = 0, mode: str = "neox",
@@ -397,17 +422,17 @@ def rope(x: Tensor, positions: Optional[Tensor] = None, *, base: float = 10000.0
     tensor([[1.0000, 0.0000],
             [0.5400, 0.8400]])
     """
-    return torch.ops.nrg.rope(x, positions, base, n_dims, mode, rotate_from)
+    return _call_rope(x, positions, base, n_dims, mode, rotate_from)
 
 
 def _attention(x: Tensor, dim: int, mask: Optional[Tensor], scale: float, causal: bool, log: bool) -> Tensor:
     if mask is not None and mask.requires_grad:
         raise ValueError("mask: expected a tensor without requires_grad, since nrg computes no gradient of it")
     if dim in (-1, x.dim() - 1):
-        return torch.ops.nrg.softmax(x, mask, scale, causal, log)
+        return _call_softmax(x, mask, scale, causal, log)
     if mask is not None or causal:
         raise ValueError(f"dim: expected the last dimension with a mask or causal, -1 or {x.dim() - 1}, got {dim}")
-    return torch.ops.nrg.softmax(x.movedim(dim, -1), None, scale, False, log).movedim(-1, dim)
+    return _call_softmax(x.movedim(dim, -1), None, scale, False, log).movedim(-1, dim)
 
 
 def softmax(x: Tensor, dim: int = -1, *, mask: Optional[Tensor] = None, scale: float = 1.0, causal: bool = False) -> Tensor:
