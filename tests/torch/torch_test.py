@@ -3,6 +3,7 @@ scripts/sid-python.sh runs it where Debian has PyTorch."""
 import doctest
 import inspect
 import pathlib
+import sys
 import unittest
 
 import torch
@@ -192,6 +193,92 @@ class Operators(Case):
 
     def test_meta_device(self):
         self.assertEqual(nrg.torch.rms_norm(torch.empty(4, 8, device="meta"), 8).shape, (4, 8))
+
+
+def functions_of_python(function):
+    """The result of a call, and the names of the Python functions that run in it."""
+    names = []
+    sys.setprofile(lambda frame, event, _: names.append(frame.f_code.co_name) if event == "call" else None)
+    try:
+        return function(), names
+    finally:
+        sys.setprofile(None)
+
+
+class Direct(Case):
+    """Calls that no gradient, compiler or mode needs to see pass PyTorch's dispatcher by."""
+
+    def calls(self, seed, dtype):
+        x, y, w, b = tensor(2, 6, 32, seed=seed), tensor(2, 6, 32, seed=seed + 1), tensor(32, seed=seed), tensor(32, seed=seed + 1)
+        x, y, w, b = (v.to(dtype) for v in (x, y, w, b))
+        weight = torch.nn.Parameter(w)
+        return [lambda: nrg.torch.rms_norm(x, 32, w), lambda: nrg.torch.layer_norm(x, (6, 32)), lambda: nrg.torch.rms_norm(x, 32, weight.detach()),
+                lambda: nrg.torch.layer_norm(x[:, 1:3], 32, w, b), lambda: nrg.torch.rms_norm(x, 32, w, residual=y),
+                lambda: nrg.torch.swiglu(x), lambda: nrg.torch.geglu(x, y), lambda: nrg.torch.rope(x), lambda: nrg.torch.softmax(x, causal=True),
+                lambda: nrg.torch.log_softmax(x, scale=0.5)]
+
+    def test_results(self):
+        for dtype in BOUND:
+            made = [[call() for call in self.calls(seed, dtype)] for seed in (1, 5, 9)]  # the first dispatched, the second recorded
+            for seed, results in zip((1, 5, 9), made):
+                for call, expected in zip(self.calls(seed, dtype), results):
+                    got, names = functions_of_python(call)
+                    self.assertFalse({"share", "_array", "__call__"} & set(names), (inspect.getsource(call), names))
+                    for a, b in zip(*(v if isinstance(v, tuple) else (v,) for v in (got, expected))):
+                        self.assertTrue(torch.equal(a, b) and a.dtype == b.dtype)
+
+    def test_results_are_new(self):
+        x = tensor(3, 32)
+        made = [nrg.torch.swiglu(x) for _ in range(6)]
+        self.assertEqual(len({each.data_ptr() for each in made}), 6)
+        before = sys.getrefcount(x)
+        for _ in range(100):
+            nrg.torch.swiglu(x)
+        self.assertEqual(sys.getrefcount(x), before)
+
+    def test_gradients_between(self):
+        """The same tensors with and without a gradient, in turn."""
+        x, w = tensor(4, 32).requires_grad_(), torch.nn.Parameter(tensor(32))
+        for _ in range(4):
+            with torch.no_grad():
+                self.assertFalse(nrg.torch.rms_norm(x, 32, w).requires_grad)
+            with torch.inference_mode():
+                self.assertTrue(nrg.torch.rms_norm(x, 32, w).is_inference())
+            x.grad = None
+            nrg.torch.rms_norm(x, 32, w).sum().backward()
+            self.assertIsNotNone(x.grad)
+            self.assertFalse(nrg.torch.rms_norm(x.detach(), 32, w.detach()).requires_grad)
+
+    def test_layouts(self):
+        """Equal addresses with other shapes, strides and dtypes; and tensors whose bytes are not their elements."""
+        x = tensor(6, 64, dtype=torch.float16).view(torch.float32)  # finite as either
+        for _ in range(4):
+            for rows in range(1, 7):
+                for view in (x[:rows], x[:rows, :16], x[:rows].view(torch.float16), x[:rows, ::2], x[:rows].t().contiguous().t()):
+                    self.near(nrg.torch.softmax(view), F.softmax(view.double(), -1), BOUND[view.dtype])
+            negative = torch.view_as_complex(x.view(6, 16, 2)).conj().imag
+            self.assertTrue(negative.is_neg())
+            self.near(nrg.torch.softmax(negative), F.softmax(negative.double(), -1), 2e-6)
+
+    def test_watchers(self):
+        """What follows or traces operators sees them."""
+        class Watch(torch.utils._python_dispatch.TorchDispatchMode):
+            def __torch_dispatch__(self, function, types, args=(), kwargs=None):
+                seen.append(str(function))
+                return function(*args, **(kwargs or {}))
+
+        x = tensor(4, 32)
+        for _ in range(4):
+            seen = []
+            nrg.torch.swiglu(x)
+            with Watch():
+                nrg.torch.swiglu(x)
+            self.assertEqual([name for name in seen if "glu" in name], ["nrg.glu.default"])
+        traced = torch.jit.trace(lambda x: nrg.torch.swiglu(x), (x,))
+        other = tensor(4, 32, seed=7)
+        self.assertTrue(torch.equal(traced(other), nrg.torch.swiglu(other)))
+        mapped = torch.func.vmap(lambda x: x * 2)(nrg.torch.swiglu(x))
+        self.assertTrue(torch.equal(mapped, nrg.torch.swiglu(x) * 2))
 
 
 class Modules(Case):
