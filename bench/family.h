@@ -5,10 +5,16 @@
 #ifndef NRG_BENCH_FAMILY_H
 #define NRG_BENCH_FAMILY_H
 
+#include <stdalign.h>
+
 #include "../check/own_memory.h"
 #include "../src/operands/operand.h"
 #include "cases.h"
 #include "rival.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
 
 /* Operands of a case: the call's, and one that only the limit has. Phases: parts of a call that threads have to wait for each
  * other between. */
@@ -136,7 +142,7 @@ int bench_fits_over(const bench_case *c, int output, int input);
 /* What a call takes: options, numbers and pointers (NULL: not in this op). */
 enum { BENCH_PART_BYTES = 512 };
 typedef struct bench_parts {
-    _Alignas(16) unsigned char bytes[NRG_PARTS][BENCH_PART_BYTES];
+    alignas(16) unsigned char bytes[NRG_PARTS][BENCH_PART_BYTES];
     void *part[NRG_PARTS];
 } bench_parts;
 void bench_parts_bind(bench_parts *parts, const bench_case *c, char *const operand[BENCH_OPERANDS]);
@@ -145,5 +151,9 @@ void bench_parts_bind(bench_parts *parts, const bench_case *c, char *const opera
 #define NRG_KERNEL(family, op, job) extern const bench_family bench_##op;
 #include "kernels.def"
 #undef NRG_KERNEL
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

@@ -13,12 +13,13 @@
 #include <cstdlib>
 #include <cstring>
 #include <memory>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
 #include "args.h"
 #include "cases.h"
-#include "modes/share.h"
+#include "share.h"
 
 namespace
 {
@@ -31,14 +32,19 @@ enum { KERNEL = BENCH_RIVALS, LIMIT, ENTRIES };
 // One measurement serves the kernel's entry and those beside it; a repetition of any asks for a new one.
 struct Case {
     bench_case c;
-    bench_share share = {};
-    const char *wrong = nullptr;
+    bench::Share share = {};
+    std::string wrong;
     bool fresh[ENTRIES] = {};
 
     void measure(int who)
     {
         if (!fresh[who]) {
-            wrong = bench_measure_share(&c, seconds, &share);
+            wrong.clear();
+            try {
+                share = bench::measure_share(c, seconds);
+            } catch (const std::runtime_error &error) {
+                wrong = error.what();
+            }
             std::fill(fresh, fresh + ENTRIES, true);
         }
         fresh[who] = false;
@@ -48,11 +54,11 @@ struct Case {
 void run(benchmark::State &state, Case &one, int who)
 {
     one.measure(who);
-    if (one.wrong) {
-        state.SkipWithError(one.wrong);
+    if (!one.wrong.empty()) {
+        state.SkipWithError(one.wrong.c_str());
         return;
     }
-    const bench_share &s = one.share;
+    const bench::Share &s = one.share;
     const double ns = who == KERNEL ? s.ns : who == LIMIT ? s.limit_ns : s.rival_ns[who];
     if (ns == 0) {
         state.SkipWithError(who == LIMIT ? s.loop : "not in this build");
@@ -64,7 +70,7 @@ void run(benchmark::State &state, Case &one, int who)
     state.counters["elements/ns"] = s.elements / ns;
     state.counters["bytes/ns"] = s.bytes / ns;
     if (who != LIMIT) {
-        double ulp = bench_ulp(&one.c, static_cast<bench_rival>(who));
+        double ulp = bench::ulp_of(one.c, static_cast<bench_rival>(who));
         if (ulp > 0)
             state.counters["ulp"] = ulp;
     }
@@ -124,9 +130,9 @@ void add(const bench_case *c, void *ctx)
     };
     entry(name, KERNEL);
     entry(std::string("limit/") + name, LIMIT);
-    for (int rival = 0; rival < BENCH_RIVALS; rival++)
-        if (bench_has_rival(c, static_cast<bench_rival>(rival)))
-            entry(std::string(bench_rival_name(static_cast<bench_rival>(rival))) + "/" + name, rival);
+    for (bench_rival rival : {BENCH_NAIVE, BENCH_SLEEF})
+        if (bench::rival_of(rival, *c))
+            entry(std::string(bench::rival_name(rival)) + "/" + name, rival);
 }
 
 const char *option(const char *arg, const char *name)

@@ -5,40 +5,37 @@
 #ifndef NRG_BENCH_MEASURE_H
 #define NRG_BENCH_MEASURE_H
 
-#include <stddef.h>
+#include <cstddef>
+#include <functional>
+#include <vector>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+namespace bench
+{
 
-enum { BENCH_ROUNDS_MAX = 255 };
+/* Makes so many calls, with operands where they are in a placement (workload.h). */
+using Batch = std::function<void(unsigned placement, size_t calls)>;
 
-typedef struct bench_contender {
-    void (*before)(void *ctx); /* before a batch, not timed; may be NULL */
-    void (*run)(void *ctx, unsigned placement, size_t calls);
-    void *ctx;
-    int wall;  /* by the wall's clock: where the work of other threads is waited for */
-    int limit; /* not 0: one of those of this number, of which only the fastest counts; dropped early when it is clearly not that
-                */
+struct Contender {
+    Batch run;
+    std::function<void()> before = {}; /* before a batch, not timed; may be empty */
+    int limit = 0;                     /* not 0: one of those of this number, of which only the fastest counts; dropped early
+                                          when it is clearly not that */
+    bool wall = false;                 /* by the wall's clock: where the work of other threads is waited for */
 
-    double ns; /* result: median ns a call */
-    size_t rounds;
-    size_t calls; /* in a batch */
-    double sample[BENCH_ROUNDS_MAX];
-} bench_contender;
+    double ns = 0;                   /* result: median ns a call */
+    size_t calls = 0;                /* in a batch */
+    std::vector<double> sample = {}; /* ns a call of every round */
+};
 
-/* Fills in the results. About `seconds` long, where a few rounds do not take longer; bytes: what a call moves. */
-void bench_measure(bench_contender *contenders, size_t n, double seconds, size_t bytes);
+/* Fills in the results. About `seconds` long, where a few rounds do not take longer; bytes: what a call moves; rounds: how many
+ * at least, 0 for one for every placement, or, where rounds are long, three. */
+void measure(std::vector<Contender> &contenders, double seconds, size_t bytes, size_t rounds = 0);
 
-/* The same with so many rounds at least; 0: a round for every placement, or, where rounds are long, three. */
-void bench_measure_rounds(bench_contender *contenders, size_t n, double seconds, size_t bytes, size_t least);
-
-double bench_median(const double *values, size_t n);
+double median(std::vector<double> values);
 
 /* The median over rounds of a's time divided by b's in the same round. */
-double bench_ratio(const bench_contender *a, const bench_contender *b);
+double ratio(const Contender &a, const Contender &b);
 
-#ifdef __cplusplus
-}
-#endif
+} // namespace bench
+
 #endif

@@ -9,6 +9,10 @@
 #include "args.h"
 #include "family.h"
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 enum { BENCH_SCAN_ROW_MIN = 32, BENCH_SCAN_ROW_MAX = 16384, BENCH_SCAN_STEP = 64 };
 enum { BENCH_SCAN_BYTES_MIN = 8 << 10, BENCH_SCAN_BYTES_MAX = 50 << 20 };
 
@@ -37,5 +41,9 @@ void bench_scan_draw(bench_scan_case *drawn, const bench_scan_ops *ops, const be
 /* "x+4 w+12 o=x y/4100": bytes after a cache line's start; an output in an input's place; the stride of rows. */
 enum { BENCH_LAYOUT_MAX = 320 };
 void bench_scan_layout_name(const bench_scan_case *drawn, char name[BENCH_LAYOUT_MAX]);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

@@ -6,6 +6,10 @@
 
 #include "family.h"
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 /* How often the operands move, relative to each other, between repetitions. Odd, so that it does not go in step with the
  * alternating order of contenders. */
 enum { BENCH_PLACEMENTS = 5 };
@@ -50,5 +54,9 @@ void bench_call_run(void *call, unsigned placement, size_t calls);
 /* The same in pieces, for threads: how many phases there are, and share ith of nth of one. */
 int bench_call_phases(const bench_call *call);
 nrg_status bench_call_share(const bench_call *call, unsigned placement, int phase, int ith, int nth);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

@@ -36,3 +36,7 @@ int bench_accepted;
 nrg_norm_forward_kernel *const bench_instances_f32_kernels[NRG_PATHS] = {NRG_EACH_PATH(ENTRY, f32)};
 nrg_norm_forward_kernel *const bench_instances_f16_kernels[NRG_PATHS] = {NRG_EACH_PATH(ENTRY, f16)};
 nrg_norm_forward_kernel *const bench_instances_bf16_kernels[NRG_PATHS] = {NRG_EACH_PATH(ENTRY, bf16)};
+
+BENCH_SHARE(share, bench_instances_forward(part[NRG_NORM_SPEC], part[NRG_NORM_ARGS], ith, nth))
+BENCH_RUN(run, share(part, 0, 1))
+const bench_function bench_instances = {&nrg_call_norm_forward, {share}, run};

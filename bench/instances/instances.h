@@ -8,6 +8,11 @@
 #include <stdint.h>
 
 #include "../../src/internal.h"
+#include "../family.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
 
 enum {
 #define INSTANCE(name, ...) INSTANCE_##name,
@@ -29,7 +34,7 @@ static inline int bench_leaves_out(int instance)
 }
 
 /* nrg_norm_forward over these kernels. */
-nrg_status bench_instances_forward(const nrg_norm_spec *spec, const nrg_norm_args *args, int ith, int nth);
+extern const bench_function bench_instances;
 
 /* What the copy of a path consists of. The size of an instance is 0 if the linker does not report it, or if the path lacks it. */
 #define BENCH_INSTANCES_OF(path)                                                                                                 \
@@ -39,5 +44,9 @@ NRG_WITH_AVX2(BENCH_INSTANCES_OF(avx2))
 NRG_WITH_AVX512(BENCH_INSTANCES_OF(avx512))
 NRG_WITH_NEON(BENCH_INSTANCES_OF(neon))
 #undef BENCH_INSTANCES_OF
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

@@ -1,43 +1,42 @@
-/* JSON as nrg-bench writes and reads it: the writer puts the commas, the reader makes a tree.
+/* JSON as nrg-bench writes and reads it.
  *
  * SPDX-License-Identifier: MIT */
 #ifndef NRG_BENCH_REPORT_JSON_H
 #define NRG_BENCH_REPORT_JSON_H
 
-#include <stddef.h>
-#include <stdio.h>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
 
-/* To a file: values, and inside of objects each after its key. */
-typedef struct json_writer {
-    FILE *to;
-    int depth, started[16]; /* started: there is something before, at this depth */
-    int after_key;
-} json_writer;
+namespace bench
+{
 
-void json_open(json_writer *w, char bracket); /* '{' or '[' */
-void json_close(json_writer *w, char bracket);
-void json_key(json_writer *w, const char *key);
-void json_text(json_writer *w, const char *text);
-void json_number(json_writer *w, double value); /* four digits, of whole numbers all; null where it is not finite */
-void json_line(json_writer *w);                 /* the next value begins a line */
+struct Json;
+using Array = std::vector<Json>;
+using Object = std::vector<std::pair<std::string, Json>>; /* in the order of the text */
 
-typedef enum json_kind { JSON_NULL, JSON_FALSE, JSON_TRUE, JSON_NUMBER, JSON_TEXT, JSON_ARRAY, JSON_OBJECT } json_kind;
+struct Json {
+    std::variant<std::nullptr_t, bool, double, std::string, Array, Object> value = nullptr;
 
-typedef struct json_value {
-    json_kind kind;
-    double number;
-    char *text, *key;         /* key: within an object */
-    struct json_value *first; /* of an array or object; then from one to the next */
-    struct json_value *next;
-    size_t count;
-} json_value;
+    Json() = default;
+    template <class T> Json(T of) : value(std::move(of)) {}
+    Json(const char *text) : value(std::string(text)) {}
 
-/* The tree of a text that ends in a 0, or NULL, and where it went wrong. */
-json_value *json_read(const char *text, const char **wrong_at);
-void json_free(json_value *value);
+    template <class T> const T *as() const { return std::get_if<T>(&value); } /* NULL: it is of another kind */
 
-/* Never NULL where the object is there: a null where there is no such key or place. */
-const json_value *json_get(const json_value *object, const char *key);
-const char *json_text_of(const json_value *value, const char *otherwise);
+    /* A null where this is no object or has no such key; of text, `otherwise` where there is none. */
+    const Json &operator[](const char *key) const;
+    std::string text(const char *otherwise = "") const;
+};
+
+/* Numbers have four digits, whole ones all; null where one is not finite. Elements that are arrays or objects begin a line. No
+ * text of it can end the script element of a page that holds it. */
+std::string json_text(const Json &json);
+
+/* Throws the number of the byte, a size_t, that is wrong. */
+Json json_read(const std::string &text);
+
+} // namespace bench
 
 #endif

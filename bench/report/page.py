@@ -25,10 +25,9 @@ if not mark or "/*DATA*/" in tail:
 
 
 def array(name, content):
-    data = content.encode("utf-8")
+    data = content.encode("utf-8") + b"\0"
     lines = [", ".join(map(str, data[i:i + 24])) for i in range(0, len(data), 24)]
-    return (f"const unsigned char {name}[] = {{\n" + ",\n".join(lines) + "};\n"
-            f"const size_t {name}_size = sizeof {name};\n")
+    return f"extern const unsigned char {name}[];\nconst unsigned char {name}[] = {{\n" + ",\n".join(lines) + "};\n"
 
 
-pathlib.Path(out).write_text('#include "page.h"\n' + array("report_page_head", head) + array("report_page_tail", tail))
+pathlib.Path(out).write_text(array("report_page_head", head) + array("report_page_tail", tail))

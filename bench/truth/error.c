@@ -1,19 +1,20 @@
-/* Errors of results over the memory of a case, against 113-bit arithmetic; of activations alone, those of their own sample.
+/* Errors of results over the memory of a case, against 113-bit arithmetic.
  *
  * SPDX-License-Identifier: MIT */
-#include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "../activation/ulp.h"
-#include "../contest.h"
-#include "../modes/share.h"
+#include "../workload.h"
 #include "error.h"
 #include "truth.h"
 
 #ifndef TRUTH_IS_HERE
-/* No wider arithmetic: activations alone have their errors. */
-double bench_error_of(const bench_case *of, bench_rival who) { return of->family->ulp ? bench_ulp(of, who) : 0; }
+double bench_error_of(const bench_case *of, const rival_loop *loop)
+{
+    (void)of;
+    (void)loop;
+    return 0; /* no wider arithmetic */
+}
 #else
 
 truth_maker *truth_of(bench_case *c)
@@ -52,34 +53,28 @@ static const truth *truth_for(const bench_case *c, truth_maker *maker, const riv
     return &kept;
 }
 
-double bench_error_of(const bench_case *of, bench_rival who)
+double bench_error_of(const bench_case *of, const rival_loop *loop)
 {
-    if (of->family->ulp)
-        return bench_ulp(of, who);
     bench_case c = *of;
     truth_maker *maker = truth_of(&c);
     bench_memory memory;
     bench_call call;
-    bench_contest *contest = calloc(1, sizeof *contest);
     double worst = 0;
-    if (contest && maker && c.family->rival_job && bench_memory_make(&memory, &c, 1)) {
+    if (!maker || !c.family->rival_job || !bench_memory_make(&memory, &c, 1))
+        return 0;
+    if (bench_call_bind(&call, &c, &memory) == NULL) {
         rival_job job = {0};
-        if (bench_call_bind(&call, &c, &memory) == NULL) {
-            if (c.family->ready) /* again: what the other placements have made there is of their own operands */
-                c.family->ready(&c, call.parts[0].part);
-            c.family->rival_job(&c, call.parts[0].part, &job);
-            bench_call_before(&call);
-            bench_call_run(&call, 0, 1);
-            const int there = who == BENCH_RIVALS || bench_contest_bind(contest, who, &c, &call);
-            if (there && who != BENCH_RIVALS)
-                bench_contest_run(contest, 0, 1);
-            if (there)
-                worst = worst_of(truth_for(&c, maker, &job), &job, c.dtype);
-        }
-        bench_call_free(&call);
-        bench_memory_free(&memory);
+        if (c.family->ready) /* again: what the other placements have made there is of their own operands */
+            c.family->ready(&c, call.parts[0].part);
+        c.family->rival_job(&c, call.parts[0].part, &job);
+        bench_call_before(&call);
+        bench_call_run(&call, 0, 1);
+        if (loop)
+            loop->run(&job);
+        worst = worst_of(truth_for(&c, maker, &job), &job, c.dtype);
     }
-    free(contest);
+    bench_call_free(&call);
+    bench_memory_free(&memory);
     return worst;
 }
 #endif

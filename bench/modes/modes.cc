@@ -1,0 +1,199 @@
+/* The modes, and what they share.
+ *
+ * SPDX-License-Identifier: MIT */
+#include <algorithm>
+#include <cstdarg>
+#include <cstdio>
+#include <cstring>
+#include <memory>
+
+#include "modes.h"
+
+namespace bench
+{
+
+std::string text(const char *format, ...)
+{
+    char buffer[512];
+    va_list list;
+    va_start(list, format);
+    vsnprintf(buffer, sizeof buffer, format, list);
+    va_end(list);
+    return buffer;
+}
+
+std::string time_text(double ns)
+{
+    const char *unit = "ns";
+    if (ns >= 999.5e3) {
+        ns /= 1e6;
+        unit = "ms";
+    } else if (ns >= 999.5) {
+        ns /= 1e3;
+        unit = "us"; /* not µs: printf counts bytes, and columns would shift */
+    }
+    return text("%.*f %s", ns >= 99.95 ? 0 : ns >= 9.995 ? 1 : 2, ns, unit);
+}
+
+int nothing(const char *why)
+{
+    fprintf(stderr, "nrg-bench: %s\n", why);
+    return 1;
+}
+
+double seconds_of(const bench_args &args) { return args.seconds > 0 ? args.seconds : args.quick ? 0.15 : 0.3; }
+
+void title(const bench_args &args, const std::string &of) { printf(args.markdown ? "\n**%s**\n\n" : "\n%s\n\n", of.c_str()); }
+
+void each_case(const std::function<void(const bench_case &c)> &visit, const bench_family *family)
+{
+    bench_each_case(
+        family, [](const bench_case *c, void *ctx) { (*static_cast<decltype(&visit)>(ctx))(*c); },
+        const_cast<std::function<void(const bench_case &)> *>(&visit));
+}
+
+std::string name_of(const bench_case &c)
+{
+    char name[BENCH_NAME_MAX];
+    bench_case_name(&c, name);
+    return name;
+}
+
+std::string shape_of(const bench_case &c)
+{
+    char shape[BENCH_SHAPE_MAX];
+    bench_shape_name(c.family, c.shape, shape);
+    return shape;
+}
+
+std::vector<std::string> cells_of(const bench_case &c)
+{
+    return {nrg_isa_name(c.isa), nrg_dtype_name(c.dtype), c.op->name, shape_of(c)};
+}
+
+bool admits(const bench_args &args, const bench_case &c, const char *dtype, const char *kernel)
+{
+    return bench_admits(args.dtype ? args.dtype : dtype, nrg_dtype_name(c.dtype)) &&
+           bench_admits(args.path, nrg_isa_name(c.isa)) && bench_admits(args.kernel ? args.kernel : kernel, c.family->kernel) &&
+           bench_admits(args.op, c.op->name) && bench_admits(args.shape, shape_of(c).c_str());
+}
+
+bool admits(const bench_args &args, nrg_isa isa) { return nrg_isa_supported(isa) && bench_admits(args.path, nrg_isa_name(isa)); }
+
+Memory::Memory(const bench_case *c, size_t n)
+{
+    if (!bench_memory_make(this, c, n))
+        throw std::runtime_error("not enough memory");
+}
+
+Call::Call(const bench_case &c, const bench_memory &m)
+{
+    if (const char *wrong = bench_call_bind(this, &c, &m)) {
+        bench_call_free(this);
+        throw std::runtime_error(wrong);
+    }
+}
+
+Contender Call::contender()
+{
+    return {.run = [this](unsigned placement, size_t n) { bench_call_run(this, placement, n); },
+            .before = [this] { bench_call_before(this); }};
+}
+
+static bool are_alike(const bench_case &a, const bench_case &b)
+{
+    return a.family == b.family && a.dtype == b.dtype && bench_shape_equal(a.shape, b.shape);
+}
+
+std::vector<Contender> compare(const std::vector<bench_case> &cases, double seconds)
+{
+    std::vector<std::unique_ptr<Memory>> memory;
+    std::vector<std::unique_ptr<Call>> calls;
+    std::vector<Contender> field;
+    const bool shared = std::all_of(cases.begin(), cases.end(), [&](const bench_case &c) { return are_alike(c, cases[0]); });
+    for (const bench_case &c : cases) {
+        if (memory.empty() || !shared)
+            memory.push_back(std::make_unique<Memory>(&c, shared ? cases.size() : 1));
+        calls.push_back(std::make_unique<Call>(c, *memory.back()));
+        field.push_back(calls.back()->contender());
+    }
+    measure(field, seconds, bench_case_bytes(&cases[0]));
+    return field;
+}
+
+void Table::widen(size_t column, const std::string &cell)
+{
+    columns_[column].width = std::min(columns_[column].width, -(int)cell.size());
+}
+
+void Table::print(const Cells &cells) const
+{
+    for (size_t i = 0; i < columns_.size(); i++) {
+        const char *cell = i < cells.size() ? cells[i].c_str() : "";
+        if (markdown_)
+            printf("| %s ", cell);
+        else
+            printf("%s%*s", i ? "  " : "", columns_[i].width, cell);
+    }
+    puts(markdown_ ? "|" : "");
+    fflush(stdout);
+}
+
+void Table::head() const
+{
+    Cells titles;
+    for (const Column &c : columns_)
+        titles.push_back(c.title);
+    print(titles);
+    for (const Column &c : columns_)
+        if (markdown_)
+            fputs(c.width < 0 ? "| --- " : "| ---: ", stdout);
+    if (markdown_)
+        puts("|");
+}
+
+void Table::row(const Cells &cells)
+{
+    print(cells);
+    rows_++;
+}
+
+void Table::row(Cells names, const std::function<Cells()> &figures)
+{
+    try {
+        for (std::string &cell : figures())
+            names.push_back(std::move(cell));
+    } catch (const std::runtime_error &wrong) {
+        names.push_back(wrong.what());
+    }
+    row(names);
+}
+
+} // namespace bench
+
+int bench_run_modes(const bench_args *args)
+{
+    const struct {
+        int asked_for;
+        int (*run)(const bench_args &args);
+    } modes[] = {{args->selfcheck, bench::selfcheck_mode},
+                 {args->table, bench::table_mode},
+                 {args->rivals, bench::rivals_mode},
+                 {args->errors, bench::errors_mode},
+                 {args->ratios, bench::ratios_mode},
+                 {args->gates, bench::gates_mode},
+                 {args->threads, bench::threads_mode},
+                 {args->stores, bench::stores_mode},
+                 {args->short_sets, bench::short_mode},
+                 {args->instances, bench::instances_mode},
+                 {args->scan, bench::scan_mode},
+                 {args->report != nullptr, bench::report_mode},
+                 {args->compare != nullptr, bench::compare_mode}};
+    const nrg_isa before = nrg_isa_active();
+    int status = 0;
+    for (const auto &mode : modes)
+        if (mode.asked_for)
+            status |= mode.run(*args);
+    bench_require(nrg_isa_set(before));
+    return status;
+}

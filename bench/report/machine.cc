@@ -1,0 +1,164 @@
+/* What a report says of the machine it was made on: from Linux's files where there are such; what cannot be known is left out.
+ * And what memory gives: the fastest bare loops of a path over working sets that lie in L1, in L2, and further out.
+ *
+ * SPDX-License-Identifier: MIT */
+#include <algorithm>
+#include <cstdlib>
+#include <ctime>
+#include <fstream>
+#include <set>
+#include <sys/utsname.h>
+#include <unistd.h>
+
+#include "../limits/limits.h"
+#include "../modes/modes.h"
+extern "C" {
+#include "internal.h"
+}
+#include "report.h"
+
+namespace bench
+{
+
+/* The first line of a file; "": there is none. */
+static std::string first_line(const std::string &path)
+{
+    std::string line;
+    std::getline(std::ifstream(path), line);
+    return line;
+}
+
+/* Of x86; AArch64 has numbers where the name should be, and a device tree that says more. */
+static std::string cpu_name()
+{
+    std::string line = first_line("/sys/firmware/devicetree/base/model");
+    if (!line.empty())
+        return line.c_str(); /* which ends in a 0 */
+    for (const std::string key : {"model name", "Model", "uarch", "CPU part"})
+        for (std::ifstream file("/proc/cpuinfo"); std::getline(file, line);) {
+            const size_t colon = line.find(':'), name = line.find_first_not_of(" \t", colon + 1);
+            if (colon != line.npos && line.compare(0, key.size(), key) == 0)
+                return name == line.npos ? "" : line.substr(name);
+        }
+    return "unknown CPU";
+}
+
+/* Of the first CPU. */
+struct Cache {
+    std::string level, type, size, shared_by;
+
+    double bytes() const
+    {
+        char *unit;
+        const double number = strtod(size.c_str(), &unit);
+        return number * (*unit == 'K' ? 1 << 10 : *unit == 'M' ? 1 << 20 : 1);
+    }
+};
+
+static std::vector<Cache> caches()
+{
+    std::vector<Cache> found;
+    for (int i = 0;; i++) {
+        const std::string at = text("/sys/devices/system/cpu/cpu0/cache/index%d/", i);
+        const Cache c = {first_line(at + "level"), first_line(at + "type"), first_line(at + "size"),
+                         first_line(at + "shared_cpu_list")};
+        if (c.level.empty())
+            return found;
+        found.push_back(c);
+    }
+}
+
+Object report_machine()
+{
+    Object m = {{"cpu", cpu_name()}};
+    utsname system;
+    if (uname(&system) == 0) {
+        const std::string release = system.release;
+        m.emplace_back("machine", system.machine);
+        /* of a version what all call it: the rest says whose machine it is */
+        m.emplace_back("system", std::string(system.sysname) + " " + release.substr(0, release.find('-')));
+    }
+#ifdef _SC_NPROCESSORS_ONLN /* POSIX has not got it, most systems do */
+    m.emplace_back("cpus", (double)sysconf(_SC_NPROCESSORS_ONLN));
+#endif
+    Array all, paths;
+    for (const Cache &c : caches()) {
+        Object of = {{"level", strtod(c.level.c_str(), nullptr)}};
+        if (!c.type.empty())
+            of.emplace_back("type", c.type);
+        if (!c.size.empty())
+            of.emplace_back("bytes", c.bytes());
+        if (!c.shared_by.empty())
+            of.emplace_back("shared_by", c.shared_by);
+        all.push_back(of);
+    }
+    for (int i = 0; i < NRG_ISA_COUNT; i++)
+        if (nrg_isa_supported((nrg_isa)i))
+            paths.push_back(nrg_isa_name((nrg_isa)i));
+    m.emplace_back("caches", all);
+#ifdef __clang__
+    m.emplace_back("compiler", "clang " __clang_version__);
+#else
+    m.emplace_back("compiler", "gcc " __VERSION__);
+#endif
+    m.emplace_back("options", REPORT_OPTIONS);
+    m.emplace_back("nrg", nrg_version());
+    m.emplace_back("numbers", (double)nrg_numbers_version());
+    m.emplace_back("paths", paths);
+    m.emplace_back("active", nrg_isa_name(nrg_isa_active()));
+    char date[32];
+    const time_t now = time(nullptr);
+    strftime(date, sizeof date, "%Y-%m-%dT%H:%M:%SZ", gmtime(&now));
+    m.emplace_back("date", date);
+    const std::string load = first_line("/proc/loadavg");
+    if (!load.empty())
+        m.emplace_back("load", strtod(load.c_str(), nullptr));
+    return m;
+}
+
+/* ---- memory ---- */
+
+std::vector<size_t> report_sets()
+{
+    size_t data[3] = {0, (size_t)32 << 10, nrg_l2_bytes() ? nrg_l2_bytes() : (size_t)512 << 10}; /* by level */
+    for (const Cache &c : caches())
+        if (c.type != "Instruction" && !c.size.empty() && (c.level == "1" || c.level == "2"))
+            data[c.level[0] - '0'] = (size_t)c.bytes();
+    return {data[1] / 2, data[2] / 2, (size_t)64 << 20, (size_t)1 << 30};
+}
+
+Report::Bandwidth bandwidth_of(nrg_isa isa, size_t bytes, double seconds)
+{
+    enum { READ = 1, COPY = 2 };
+    constexpr size_t ROWS = 4, PAGE = 4096;
+    alignas(64) static char sum[LIMIT_ROW_STEP];
+    const size_t half = bytes / 2 / (ROWS * LIMIT_ROW_STEP) * (ROWS * LIMIT_ROW_STEP);
+    std::vector<char> memory(2 * half + PAGE, 1);
+    char *const from = memory.data() + (PAGE - (uintptr_t)memory.data() % PAGE) % PAGE;
+    std::vector<Contender> field;
+    const auto add = [&](limit_run *run, char *to, size_t moved, int limit) {
+        limit_job job = {};
+        job.in[0] = from;
+        job.out[0] = to;
+        job.rows = ROWS;
+        job.row_bytes = moved / ROWS;
+        const Batch batch = [=](unsigned, size_t calls) {
+            for (; calls; calls--)
+                run(&job);
+        };
+        field.push_back({.run = batch, .limit = limit});
+    };
+    std::set<limit_run *> tried; /* loops that differ in their stores read alike */
+    for (const limit_loop *loop = limit_loops_of(isa); loop->name; loop++) {
+        if (tried.insert(loop->read[0]).second)
+            add(loop->read[0], sum, 2 * half, READ);
+        add(loop->run[limit_run_index(1, 0, 0)], from + half, half, COPY);
+    }
+    measure(field, seconds, bytes);
+    double least[1 + COPY] = {};
+    for (const Contender &c : field)
+        least[c.limit] = least[c.limit] > 0 ? std::min(least[c.limit], c.ns) : c.ns;
+    return {isa, bytes, 2 * (double)half / least[READ], 2 * (double)half / least[COPY]};
+}
+
+} // namespace bench

@@ -1,0 +1,122 @@
+/* A report as JSON, and as a page that holds the same JSON.
+ *
+ * SPDX-License-Identifier: MIT */
+#include <algorithm>
+#include <cerrno>
+#include <cmath>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <system_error>
+
+#include "../modes/modes.h"
+#include "report.h"
+
+/* The page that a report is put into: what stands before its JSON and after it. Made by page.py. */
+extern "C" const unsigned char report_page_head[], report_page_tail[];
+
+namespace bench
+{
+
+/* Rows are arrays, since names of columns would be half of the file. */
+static const Array columns = {"kernel", "op",       "dtype", "path",     "shape",    "elements", "bytes",
+                              "ns",     "limit_ns", "loop",  "twice_ns", "naive_ns", "sleef_ns"};
+
+static Array names_of(const bench_case &c)
+{
+    return {c.family->kernel, c.op->name, nrg_dtype_name(c.dtype), nrg_isa_name(c.isa)};
+}
+
+static double time_or_null(double ns) { return ns > 0 ? ns : (double)NAN; }
+
+/* loops: what stands as the limit's loop, each text once: there are a dozen for thousands of rows. */
+static Array rows_of(const Report &r, std::vector<std::string> &loops, bool is_sweep)
+{
+    Array rows;
+    for (const Report::Row &row : r.rows) {
+        const Share &s = row.share;
+        if (row.is_sweep != is_sweep)
+            continue;
+        const auto loop = std::find(loops.begin(), loops.end(), s.loop) - loops.begin();
+        if (loop == (ptrdiff_t)loops.size())
+            loops.push_back(s.loop);
+        Array cells = names_of(row.c);
+        cells.push_back(shape_of(row.c));
+        for (const double number :
+             {s.elements, s.bytes, time_or_null(s.ns), time_or_null(s.limit_ns), (double)loop, time_or_null(s.twice_ns),
+              time_or_null(s.rival_ns[BENCH_NAIVE]), time_or_null(s.rival_ns[BENCH_SLEEF])})
+            cells.push_back(number);
+        rows.push_back(std::move(cells));
+    }
+    return rows;
+}
+
+static std::string text_of(const Report &r)
+{
+    std::vector<std::string> loops;
+    Array memory, errors, sweep = rows_of(r, loops, true), rows = rows_of(r, loops, false);
+    for (const Report::Bandwidth &b : r.bandwidths)
+        memory.push_back(Object{{"path", nrg_isa_name(b.isa)}, {"bytes", (double)b.bytes}, {"read", b.read}, {"copy", b.copy}});
+    for (const Report::Error &e : r.errors) {
+        Array cells = names_of(e.c);
+        cells.push_back(e.who == BENCH_RIVALS ? "nrg" : rival_name(e.who));
+        cells.push_back(e.ulp);
+        errors.push_back(cells);
+    }
+    Object json = {{"format", "nrg-bench report 1"}};
+    for (auto &member : report_machine())
+        json.push_back(std::move(member));
+    const double measured = (double)rows.size();
+    for (const auto &[name, number] :
+         {std::pair("seconds", r.took), {"cases", (double)r.cases()}, {"measured", measured}, {"refused", (double)r.refused}})
+        json.emplace_back(name, number);
+    json.emplace_back("memory", std::move(memory));
+    json.emplace_back("columns", columns);
+    json.emplace_back("errors", std::move(errors));
+    json.emplace_back("sweep", std::move(sweep));
+    json.emplace_back("rows", std::move(rows));
+    json.emplace_back("loops", Array(loops.begin(), loops.end()));
+    return json_text(json) + '\n';
+}
+
+static const char *const files[] = {"report.json", "report.html"};
+
+static std::string part_of(const std::string &directory, const char *file) { return directory + "/" + file + ".part"; }
+
+static void write_part(const std::string &directory, const char *file, std::initializer_list<std::string> texts)
+{
+    std::ofstream to(part_of(directory, file), std::ios::binary);
+    for (const std::string &text : texts)
+        to << text;
+    to.close();
+    if (!to)
+        throw std::system_error(errno, std::generic_category());
+}
+
+static void remove_parts(const std::string &directory)
+{
+    for (const char *file : files)
+        remove(part_of(directory, file).c_str());
+}
+
+void report_try_directory(const std::string &directory)
+{
+    std::filesystem::create_directory(directory);
+    for (const char *file : files)
+        write_part(directory, file, {});
+    remove_parts(directory);
+}
+
+void report_write(const Report &report, const std::string &directory)
+try {
+    const std::string json = text_of(report);
+    write_part(directory, files[0], {json});
+    write_part(directory, files[1], {(const char *)report_page_head, json, (const char *)report_page_tail});
+    for (const char *file : files)
+        std::filesystem::rename(part_of(directory, file), directory + "/" + file);
+} catch (const std::runtime_error &) {
+    remove_parts(directory);
+    throw;
+}
+
+} // namespace bench
