@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "invoke.h"
 
-#include "../src/operands/activation.h"
 #include "../src/operands/channel_norm_backward.h"
 #include "../src/operands/cross_entropy.h"
 #include "../src/operands/embed.h"
@@ -10,13 +9,10 @@
 #include "../src/operands/norm_rope.h"
 #include "../src/operands/norm_sandwich.h"
 #include "../src/operands/qkv.h"
-#include "../src/operands/quantize.h"
 #include "../src/operands/recurrent.h"
-#include "../src/operands/relative.h"
 #include "../src/operands/relative_shift.h"
 #include "../src/operands/score_bias.h"
 #include "../src/operands/sinusoidal.h"
-#include "../src/operands/softmax.h"
 #include "own_memory.h"
 
 #define RUN(id, ...)                                                                                                             \
@@ -28,6 +24,7 @@
 #define ASK(id, ...)                                                                                                             \
     static nrg_status ask_##id(void *const *part) { return nrg_##__VA_ARGS__; }
 #define ENTRY(id, described, function, ask, bytes)                                                                               \
+    extern const nrg_call nrg_call_##described;                                                                                  \
     const invoke_function invoke_##id = {"nrg_" #function, &nrg_call_##described, run_##id, ask, bytes};
 
 #define COUNTED(id, described, function, ...)                                                                                    \
