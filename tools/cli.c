@@ -28,13 +28,10 @@ void cli_only_list(int on) { only_list = on; }
 
 int cli_only_lists(void) { return only_list; }
 
-void complain(const char *format, ...)
+static void print(const char *format, va_list values)
 {
     char line[1024];
-    va_list values;
-    va_start(values, format);
-    int length = vsnprintf(line, sizeof line, format, values);
-    va_end(values);
+    const int length = vsnprintf(line, sizeof line, format, values);
     if (length >= (int)sizeof line)
         memcpy(line + sizeof line - 4, "...", 4);
     for (char *c = line; *c; c++)
@@ -42,6 +39,23 @@ void complain(const char *format, ...)
             *c = '?';
     progress_wipe();
     fprintf(stderr, "nrg%s%s: %s\n", command ? " " : "", command ? command : "", line);
+}
+
+void complain(const char *format, ...)
+{
+    va_list values;
+    va_start(values, format);
+    print(format, values);
+    va_end(values);
+}
+
+int cli_refuse(const char *format, ...)
+{
+    va_list values;
+    va_start(values, format);
+    print(format, values);
+    va_end(values);
+    return CLI_REFUSED;
 }
 
 /* One option had two names in 0.3, by command; each command takes both. */
@@ -154,10 +168,8 @@ int cli_collect(char **arguments, const cli_option *options, int operand, int he
             found = operand;
         if (value[found]) {
             if (options[found].takes_value)
-                complain("--%s: expected once, got '%s' and '%s'", options[found].name, value[found], text);
-            else
-                complain("--%s: expected once, got twice", options[found].name);
-            return CLI_REFUSED;
+                return cli_refuse("--%s: expected once, got '%s' and '%s'", options[found].name, value[found], text);
+            return cli_refuse("--%s: expected once, got twice", options[found].name);
         }
         value[found] = text;
     }

@@ -24,6 +24,9 @@ void cli_set_command(const char *name);
  * argument, the expected value and the given one. */
 PRINTF_LIKE(1, 2) void complain(const char *format, ...);
 
+/* The same; returns CLI_REFUSED. */
+PRINTF_LIKE(1, 2) int cli_refuse(const char *format, ...);
+
 /* What an option takes: 0 is nothing. The last two are files for file_command.h: of positions or ids, of bytes. */
 enum { CLI_VALUE = 1, CLI_INTEGERS, CLI_BYTES };
 

@@ -4,10 +4,11 @@
 #ifndef NRG_TOOLS_COMMANDS_H
 #define NRG_TOOLS_COMMANDS_H
 
-/* A list of commands ends with NULL. */
+/* A list of commands ends with NULL; what: for --help. One without a function is a heading there. */
 typedef struct named_command {
     const char *name;
     int (*run)(char **arguments);
+    const char *what;
 } named_command;
 
 /* NULL after a complaint: an unknown `what`, "command" or "kind"; `see` lists them. */

@@ -4,6 +4,7 @@
 #include "file_command.h"
 
 #include <assert.h>
+#include <stdarg.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -34,16 +35,14 @@ int file_needs(const file_call *call, int option, int other)
 {
     if (!call->value[option] || call->value[other])
         return CLI_DONE;
-    complain("--%s needs --%s", option_name(call, option), option_name(call, other));
-    return CLI_REFUSED;
+    return cli_refuse("--%s needs --%s", option_name(call, option), option_name(call, other));
 }
 
 int file_excludes(const file_call *call, int option, int other)
 {
     if (!call->value[option] || !call->value[other])
         return CLI_DONE;
-    complain("--%s and --%s cannot be combined", option_name(call, option), option_name(call, other));
-    return CLI_REFUSED;
+    return cli_refuse("--%s and --%s cannot be combined", option_name(call, option), option_name(call, other));
 }
 
 int file_has_gradient(const file_call *call, int which)
@@ -53,36 +52,32 @@ int file_has_gradient(const file_call *call, int which)
     return which < call->command->outputs;
 }
 
-int file_refused(const char *text)
-{
-    complain("%s", text);
-    return CLI_REFUSED;
-}
-
 int file_missing(const file_call *call, int option, const char *when)
 {
-    complain("--%s: expected a file%s, got none; see nrg %s --help", option_name(call, option), when, call->command->name);
-    return CLI_REFUSED;
+    return cli_refuse("--%s: expected a file%s, got none; see nrg %s --help", option_name(call, option), when,
+                      call->command->name);
 }
 
 int file_unusable(const file_call *call, int option, const char *when)
 {
-    complain("--%s cannot be used%s", option_name(call, option), when);
-    return CLI_REFUSED;
+    return cli_refuse("--%s cannot be used%s", option_name(call, option), when);
 }
 
-int file_wrong_shape(const file_call *call, int input, const char *expected)
+int file_wrong(const file_call *call, int input, const char *format, ...)
 {
-    char text[NPY_SHAPE_ROOM];
-    complain("%s: expected shape %s, got %s", file_in(call, input), expected, npy_shape_text(text, &call->in[input].shape));
-    return CLI_REFUSED;
+    char expected[256], text[NPY_SHAPE_ROOM];
+    va_list values;
+    va_start(values, format);
+    vsnprintf(expected, sizeof expected, format, values);
+    va_end(values);
+    return cli_refuse("%s: expected %s, got %s%s", file_in(call, input), expected,
+                      strncmp(format, "shape", 5) == 0 ? "" : "shape ", npy_shape_text(text, &call->in[input].shape));
 }
 
 int file_wrong_dtype(const file_call *call, int input, nrg_dtype expected, const char *beside)
 {
-    complain("%s: expected dtype '%s'%s%s, got '%s'", file_in(call, input), npy_descr(expected), beside ? " as in " : "",
-             beside ? beside : "", npy_descr(call->in[input].dtype));
-    return CLI_REFUSED;
+    return cli_refuse("%s: expected dtype '%s'%s%s, got '%s'", file_in(call, input), npy_descr(expected), beside ? " as in " : "",
+                      beside ? beside : "", npy_descr(call->in[input].dtype));
 }
 
 /* Names all options but files and --isa. */
@@ -101,8 +96,7 @@ int file_answer(const file_call *call, nrg_status status)
         snprintf(given + used, sizeof given - used, " --%s%s%s", option->name, option->takes_value ? " " : "",
                  option->takes_value ? value : "");
     }
-    complain("%s%s%s", nrg_status_string(status), *given ? "; got" : "", given);
-    return CLI_REFUSED;
+    return cli_refuse("%s%s%s", nrg_status_string(status), *given ? "; got" : "", given);
 }
 
 npy_shape file_shape(int ndim, const size_t *dims)
@@ -117,13 +111,9 @@ npy_shape file_shape(int ndim, const size_t *dims)
 int file_rows(const file_call *call, int input, size_t *rows, size_t *dim)
 {
     const npy_array *x = &call->in[input];
-    char text[NPY_SHAPE_ROOM];
     *dim = x->shape.ndim ? x->shape.dims[x->shape.ndim - 1] : 0;
-    if (!*dim) {
-        complain("%s: expected a last axis with at least one element, got shape %s", file_in(call, input),
-                 npy_shape_text(text, &x->shape));
-        return CLI_REFUSED;
-    }
+    if (!*dim)
+        return file_wrong(call, input, "a last axis with at least one element");
     *rows = x->count / *dim;
     return CLI_DONE;
 }
@@ -137,8 +127,7 @@ int file_reserve(file_call *call, int which, nrg_dtype dtype, const npy_shape *s
     for (int i = 0; i < shape->ndim; i++) {
         if (shape->dims[i] && out->count > SIZE_MAX / 2 / sizeof(double) / shape->dims[i]) {
             char text[NPY_SHAPE_ROOM];
-            complain("a result of shape %s does not fit in memory", npy_shape_text(text, shape));
-            return CLI_REFUSED;
+            return cli_refuse("a result of shape %s does not fit in memory", npy_shape_text(text, shape));
         }
         out->count *= shape->dims[i];
     }
@@ -179,8 +168,7 @@ static int refuse_two_of_standard_input(const file_call *call)
         count += call->value[i] && cli_is_standard(call->value[i]);
     if (count < 2)
         return CLI_DONE;
-    complain("standard input: given for two inputs");
-    return CLI_REFUSED;
+    return cli_refuse("standard input: given for two inputs");
 }
 
 static int read_inputs(file_call *call)

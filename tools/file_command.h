@@ -61,11 +61,10 @@ int file_excludes(const file_call *call, int option, int other);
 int file_has_gradient(const file_call *call, int which);
 
 /* Error messages that several commands use. Each returns CLI_REFUSED. when: "", or for example " with --backward". */
-/* The whole complaint. */
-int file_refused(const char *text);
 int file_missing(const file_call *call, int option, const char *when);
 int file_unusable(const file_call *call, int option, const char *when);
-int file_wrong_shape(const file_call *call, int input, const char *expected);
+/* expected: "shape ...", or what a shape has to have. */
+PRINTF_LIKE(3, 4) int file_wrong(const file_call *call, int input, const char *expected, ...);
 
 /* beside: the file or operand that has the expected dtype, or NULL. */
 int file_wrong_dtype(const file_call *call, int input, nrg_dtype expected, const char *beside);

@@ -15,7 +15,10 @@ const char *const library_activations[] = {
 int library_set_isa(const char *name)
 {
     nrg_isa isa;
-    return cli_isa(name, &isa) ? library_answer(nrg_isa_set(isa)) : CLI_REFUSED;
+    if (!cli_isa(name, &isa))
+        return CLI_REFUSED;
+    const nrg_status status = nrg_isa_set(isa);
+    return status == NRG_OK ? CLI_DONE : cli_refuse("%s", nrg_status_string(status));
 }
 
 int library_holds(const char *option, const char *what)
@@ -25,12 +28,4 @@ int library_holds(const char *option, const char *what)
         return 1;
     complain("%s: expected a build of nrg with %s, got one without", option, is_backward ? "backward passes" : what);
     return 0;
-}
-
-int library_answer(nrg_status status)
-{
-    if (status == NRG_OK)
-        return CLI_DONE;
-    complain("%s", nrg_status_string(status));
-    return CLI_REFUSED;
 }

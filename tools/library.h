@@ -1,4 +1,4 @@
-/* tools/library.h: the library's enumerations as words, and its statuses as exit statuses.
+/* tools/library.h: the library's enumerations as words, its paths and what it was built with.
  *
  * SPDX-License-Identifier: MIT */
 #ifndef NRG_TOOLS_LIBRARY_H
@@ -14,8 +14,5 @@ int library_set_isa(const char *name);
 
 /* Returns 1 if this build contains `what` (a family, or "backward"), which an option requires; otherwise 0, after a complaint. */
 int library_holds(const char *option, const char *what);
-
-/* The exit status of a call: CLI_DONE, or CLI_REFUSED after the sentence of its status. file_answer adds the options. */
-int library_answer(nrg_status status);
 
 #endif

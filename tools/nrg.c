@@ -18,68 +18,38 @@
 #endif
 
 static const named_command commands[] = {
-    {"info", command_info},
-    {"check", command_check},
+    {"info", command_info, "CPU features, paths, the active path and the reason"},
+    {"check", command_check, "compare every path of this CPU with the scalar path, bit by bit"},
 #ifndef NRG_NO_NORM
-    {"norm", command_norm},
-    {"sandwich", command_sandwich},
+    {"norm", command_norm, "normalize the rows of a NumPy .npy file"},
+    {"sandwich", command_sandwich, "norm, residual and norm for the rows of .npy files"},
 #endif
 #ifndef NRG_NO_CHANNEL_NORM
-    {"channel-norm", command_channel_norm},
+    {"channel-norm", command_channel_norm, "batch, group, instance or layer norm of a .npy file with channels"},
 #endif
 #ifndef NRG_NO_ACTIVATION
-    {"glu", command_glu},
+    {"glu", command_glu, "gated linear units (SwiGLU, GEGLU) of .npy files"},
 #endif
 #ifndef NRG_NO_QUANTIZE
-    {"quantize", command_quantize},
-    {"dequantize", command_dequantize},
+    {"quantize", command_quantize, "convert rows of a .npy file to bytes with scales: q8_0, q8_K, int8"},
+    {"dequantize", command_dequantize, "convert them back"},
 #endif
 #ifndef NRG_NO_SOFTMAX
-    {"softmax", command_softmax},
+    {"softmax", command_softmax, "softmax of the scores or logits of a .npy file"},
 #endif
 #ifndef NRG_NO_ROPE
-    {"rope", command_rope},
+    {"rope", command_rope, "rotary position embedding of a .npy file, or its table of angles"},
 #ifndef NRG_NO_NORM
-    {"qkv", command_qkv},
+    {"qkv", command_qkv, "norm, rotation and cache slots for the heads of q, k and v in .npy files"},
 #endif
 #endif
 #if HAS_POSITIONS
-    {"position", command_position},
+    {"position", command_position, "other positional encodings of .npy files"},
 #endif
-    {NULL, NULL},
+    {NULL, NULL, NULL},
 };
 
-static const char usage[] = "usage: nrg COMMAND [OPTION]...\n"
-                            "\n"
-                            "  nrg info           CPU features, paths, the active path and the reason\n"
-                            "  nrg check          compare every path of this CPU with the scalar path, bit by bit\n"
-#ifndef NRG_NO_NORM
-                            "  nrg norm           normalize the rows of a NumPy .npy file\n"
-                            "  nrg sandwich       norm, residual and norm for the rows of .npy files\n"
-#endif
-#ifndef NRG_NO_CHANNEL_NORM
-                            "  nrg channel-norm   batch, group, instance or layer norm of a .npy file with channels\n"
-#endif
-#ifndef NRG_NO_ACTIVATION
-                            "  nrg glu            gated linear units (SwiGLU, GEGLU) of .npy files\n"
-#endif
-#ifndef NRG_NO_QUANTIZE
-                            "  nrg quantize       convert rows of a .npy file to bytes with scales: q8_0, q8_K, int8\n"
-                            "  nrg dequantize     convert them back\n"
-#endif
-#ifndef NRG_NO_SOFTMAX
-                            "  nrg softmax        softmax of the scores or logits of a .npy file\n"
-#endif
-#ifndef NRG_NO_ROPE
-                            "  nrg rope           rotary position embedding of a .npy file, or its table of angles\n"
-#ifndef NRG_NO_NORM
-                            "  nrg qkv            norm, rotation and cache slots for the heads of q, k and v in .npy files\n"
-#endif
-#endif
-#if HAS_POSITIONS
-                            "  nrg position       other positional encodings of .npy files\n"
-#endif
-                            "\n"
+static const char usage[] = "\n"
                             "  nrg COMMAND --help, nrg --version\n"
                             "\n"
 #ifndef NRG_NO_NORM
@@ -95,13 +65,23 @@ static const char usage[] = "usage: nrg COMMAND [OPTION]...\n"
                             "exit status: 0 done; 1 a check failed, an output cannot be written, or no memory; 2 wrong\n"
                             "arguments or a wrong input, and nothing was written\n";
 
+static int print_usage(void)
+{
+    puts("usage: nrg COMMAND [OPTION]...\n");
+    for (int i = 0; commands[i].name; i++)
+        printf("  nrg %-14s %s\n", commands[i].name, commands[i].what);
+    fputs(usage, stdout);
+    return CLI_DONE;
+}
+
 const named_command *command_find(const named_command *list, const char *name, const char *what, const char *see)
 {
     suggestion nearest = {NULL, 0};
     for (; list->name; list++) {
-        if (strcmp(list->name, name) == 0)
+        if (list->run && strcmp(list->name, name) == 0)
             return list;
-        suggest(&nearest, name, strlen(name), list->name);
+        if (list->run)
+            suggest(&nearest, name, strlen(name), list->name);
     }
     if (nearest.word)
         complain("unknown %s '%s'; did you mean %s?", what, name, nearest.word);
@@ -136,40 +116,31 @@ static int list_words(char **words)
 
 static int help(char **arguments)
 {
-    if (!arguments[0]) {
-        fputs(usage, stdout);
-        return CLI_DONE;
-    }
+    if (!arguments[0])
+        return print_usage();
     if (strcmp(arguments[0], "--words") == 0)
         return list_words(arguments + 1);
     const named_command *found = find(arguments[0]);
     if (!found)
         return CLI_REFUSED;
-    if (arguments[1]) {
-        complain("help: expected one command, got '%s' and '%s'", arguments[0], arguments[1]);
-        return CLI_REFUSED;
-    }
+    if (arguments[1])
+        return cli_refuse("help: expected one command, got '%s' and '%s'", arguments[0], arguments[1]);
     char option[] = "--help", *only_help[] = {option, NULL};
     return found->run(only_help);
 }
 
 int nrg_command(char **arguments)
 {
-    if (!arguments[0]) {
-        complain("expected a command, got none; nrg --help lists the commands");
-        return CLI_REFUSED;
-    }
+    if (!arguments[0])
+        return cli_refuse("expected a command, got none; nrg --help lists the commands");
     if (strcmp(arguments[0], "help") == 0)
         return help(arguments + 1);
     if (is_help(arguments[0]) || strcmp(arguments[0], "--version") == 0) {
-        if (arguments[1]) {
-            complain("%s takes no other arguments, got '%s'", arguments[0], arguments[1]);
-            return CLI_REFUSED;
-        }
+        if (arguments[1])
+            return cli_refuse("%s takes no other arguments, got '%s'", arguments[0], arguments[1]);
         if (is_help(arguments[0]))
-            fputs(usage, stdout);
-        else
-            printf("nrg %s\n", nrg_version());
+            return print_usage();
+        printf("nrg %s\n", nrg_version());
         return CLI_DONE;
     }
     const named_command *found = find(arguments[0]);

@@ -66,7 +66,7 @@
 #define EXCLUDES(option, other) RULE(call->value[option], file_excludes(call, option, other))
 #define REQUIRED(option) RULE(!call->value[option], file_missing(call, option, ""))
 #define GIVEN(option) (call->value[option] != NULL)
-#define REFUSED(condition, text) RULE(condition, file_refused(text))
+#define REFUSED(condition, text) RULE(condition, cli_refuse(text))
 #define FORWARD_ONLY(option) RULE(GIVEN(OPT_BACKWARD) && GIVEN(option), file_unusable(call, option, " with --backward"))
 #define BACKWARD_ONLY(option) RULE(!GIVEN(OPT_BACKWARD) && GIVEN(option), file_unusable(call, option, " without --backward"))
 #define FORWARD(option) FORWARD_ONLY(option) RULE(!GIVEN(OPT_BACKWARD) && !GIVEN(option), file_missing(call, option, ""))

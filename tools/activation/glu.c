@@ -63,16 +63,12 @@ static int compute(file_call *call)
     nrg_glu_args *a = &q->args;
     const npy_array *x = &call->in[IN_X];
     const int both = q->rows != TWO_TENSORS;
-    char text[NPY_SHAPE_ROOM];
     npy_shape shape = x->shape;
     int status = file_rows(call, IN_X, &a->rows, &a->dim);
     if (status != CLI_DONE)
         return status;
-    if (both && a->dim % 2) {
-        complain("%s: expected a last axis with an even number of elements, got shape %s", file_in(call, IN_X),
-                 npy_shape_text(text, &shape));
-        return CLI_REFUSED;
-    }
+    if (both && a->dim % 2)
+        return file_wrong(call, IN_X, "a last axis with an even number of elements");
     shape.dims[shape.ndim - 1] = a->dim /= both ? 2 : 1;
     a->dtype = x->dtype;
     if (a->format)

@@ -64,26 +64,20 @@ static int ask(file_call *call)
         call->operand[INPUTS + OUT_SCALE] = call->operand[INPUTS + OUT_SHIFT] = "";
     }
     if (q->over != OVER_BATCH && q->over != OVER_INSTANCE && (q->train || file_in(call, IN_RUNNING_MEAN)))
-        complain("running statistics need --over batch or --over instance, got --over %s", overs[q->over]);
-    else if (s->segment > 4096)
-        complain("--segment: expected at most 4096, got %zu", s->segment);
-    else
-        return file_ask(call);
-    return CLI_REFUSED;
+        return cli_refuse("running statistics need --over batch or --over instance, got --over %s", overs[q->over]);
+    if (s->segment > 4096)
+        return cli_refuse("--segment: expected at most 4096, got %zu", s->segment);
+    return file_ask(call);
 }
 
 /* Splits x's shape into samples, channels and positions. */
 static int split_shape(const file_call *call, channel_request *q)
 {
-    const char *name = file_in(call, IN_X);
     const npy_shape *shape = &call->in[IN_X].shape;
-    char text[NPY_SHAPE_ROOM];
     const int nhwc = q->spec.layout == NRG_LAYOUT_NHWC;
     size_t positions = 1;
-    if (shape->ndim < 2) {
-        complain("%s: expected at least two axes (samples, channels), got shape %s", name, npy_shape_text(text, shape));
-        return CLI_REFUSED;
-    }
+    if (shape->ndim < 2)
+        return file_wrong(call, IN_X, "at least two axes (samples, channels)");
     const size_t n = shape->dims[0], c = shape->dims[nhwc ? shape->ndim - 1 : 1];
     for (int i = nhwc ? 1 : 2; i < shape->ndim - nhwc; i++)
         positions *= shape->dims[i];
@@ -93,15 +87,14 @@ static int split_shape(const file_call *call, channel_request *q)
     if (q->over == OVER_INSTANCE)
         q->spec.groups = c;
     if (!c || !positions)
-        complain("%s: expected at least one %s, got shape %s", name, c ? "position" : "channel", npy_shape_text(text, shape));
-    else if (q->over == OVER_GROUP && c % q->spec.groups)
-        complain("--groups: expected a divisor of the %zu channels of %s, got %zu", c, name, q->spec.groups);
+        return file_wrong(call, IN_X, "at least one %s", c ? "position" : "channel");
+    if (q->over == OVER_GROUP && c % q->spec.groups)
+        return cli_refuse("--groups: expected a divisor of the %zu channels of %s, got %zu", c, file_in(call, IN_X),
+                          q->spec.groups);
     /* the library would leave them as they are, which here is nothing */
-    else if (!n && (q->train || (q->over == OVER_BATCH && (file_out(call, OUT_MEAN) || file_out(call, OUT_RSTD)))))
-        complain("%s: expected at least one sample to compute statistics, got shape %s", name, npy_shape_text(text, shape));
-    else
-        return CLI_DONE;
-    return CLI_REFUSED;
+    if (!n && (q->train || (q->over == OVER_BATCH && (file_out(call, OUT_MEAN) || file_out(call, OUT_RSTD)))))
+        return file_wrong(call, IN_X, "at least one sample to compute statistics");
+    return CLI_DONE;
 }
 
 /* Running statistics that no file has start as a new batch norm has them. */

@@ -71,10 +71,9 @@ static int compute(file_call *call)
     int status = file_rows(call, first, &q->args.forward.rows, &s->dim);
     if (status != CLI_DONE)
         return status;
-    if (s->groups && s->dim % s->groups) {
-        complain("--groups: expected a divisor of the row length %zu of %s, got %zu", s->dim, file_in(call, first), s->groups);
-        return CLI_REFUSED;
-    }
+    if (s->groups && s->dim % s->groups)
+        return cli_refuse("--groups: expected a divisor of the row length %zu of %s, got %zu", s->dim, file_in(call, first),
+                          s->groups);
     s->dtype = call->in[first].dtype;
     /* without the last axis; the groups of a row are an axis of their own */
     npy_shape statistics = call->in[first].shape;

@@ -21,9 +21,8 @@ int array_check_shape(const npy_array *array, const char *name, const npy_shape 
     char has[NPY_SHAPE_ROOM], wants[NPY_SHAPE_ROOM];
     if (same_shape(&array->shape, wanted))
         return CLI_DONE;
-    complain("%s: expected shape %s to match %s, got %s", name, npy_shape_text(wants, wanted), beside,
-             npy_shape_text(has, &array->shape));
-    return CLI_REFUSED;
+    return cli_refuse("%s: expected shape %s to match %s, got %s", name, npy_shape_text(wants, wanted), beside,
+                      npy_shape_text(has, &array->shape));
 }
 
 static float widen(uint16_t half)

@@ -202,20 +202,17 @@ static const char *old_name(const char *path) { return strcmp(path, standard_inp
 static int refuse_dtype(const char *path, const header *h, const element_type types[2])
 {
     if (h->structured)
-        complain("%s: expected dtype '%s' or '%s', got a structured array", path, types[0].descr, types[1].descr);
-    else
-        complain("%s: expected dtype '%s' or '%s', got '%s'%s; " CONVERT ".astype('%s'))\"", path, types[0].descr, types[1].descr,
-                 h->descr, h->descr[0] == '>' ? " (big-endian)" : "", old_name(path), types[0].descr);
-    return CLI_REFUSED;
+        return cli_refuse("%s: expected dtype '%s' or '%s', got a structured array", path, types[0].descr, types[1].descr);
+    return cli_refuse("%s: expected dtype '%s' or '%s', got '%s'%s; " CONVERT ".astype('%s'))\"", path, types[0].descr,
+                      types[1].descr, h->descr, h->descr[0] == '>' ? " (big-endian)" : "", old_name(path), types[0].descr);
 }
 
 static int wrong_length(const source *from, const npy_shape *shape, uint64_t wanted, uint64_t there)
 {
     char text[NPY_SHAPE_ROOM];
-    complain("%s: %s: expected %llu bytes of data for shape %s, got %s%llu", from->name,
-             there < wanted ? "truncated" : "too long", (unsigned long long)wanted, npy_shape_text(text, shape),
-             from->left == UNKNOWN && there > wanted ? "at least " : "", (unsigned long long)there);
-    return CLI_REFUSED;
+    return cli_refuse("%s: %s: expected %llu bytes of data for shape %s, got %s%llu", from->name,
+                      there < wanted ? "truncated" : "too long", (unsigned long long)wanted, npy_shape_text(text, shape),
+                      from->left == UNKNOWN && there > wanted ? "at least " : "", (unsigned long long)there);
 }
 
 /* Turns a parsed header into an array without data; its bytes have to be exactly those that are left in the file. */
@@ -225,18 +222,14 @@ static int interpret(const source *from, const header *h, const element_type typ
     int type = strcmp(h->descr, types[0].descr) == 0 ? 0 : 1;
     if (strcmp(h->descr, types[type].descr) != 0 || h->structured)
         return refuse_dtype(path, h, types);
-    if (h->fortran) {
-        complain("%s: expected C order, got Fortran order; " CONVERT ".copy('C'))\"", path, old_name(path));
-        return CLI_REFUSED;
-    }
+    if (h->fortran)
+        return cli_refuse("%s: expected C order, got Fortran order; " CONVERT ".copy('C'))\"", path, old_name(path));
     array->dtype = types[type].dtype;
     array->shape = h->shape;
     char text[NPY_SHAPE_ROOM];
     size_t element = types[type].size;
-    if (!count_elements(&h->shape, &array->count)) {
-        complain("%s: an array of shape %s does not fit in memory", path, npy_shape_text(text, &h->shape));
-        return CLI_REFUSED;
-    }
+    if (!count_elements(&h->shape, &array->count))
+        return cli_refuse("%s: an array of shape %s does not fit in memory", path, npy_shape_text(text, &h->shape));
     *bytes = (uint64_t)array->count * element;
     return from->left == UNKNOWN || from->left == *bytes ? CLI_DONE : wrong_length(from, &h->shape, *bytes, from->left);
 }
@@ -253,8 +246,7 @@ static size_t read_part(source *from, void *bytes, size_t count)
 /* After a read that gave too little: an error, or a file that was cut meanwhile. */
 static int cut_short(const source *from, const char *otherwise)
 {
-    complain("%s: %s", from->name, ferror(from->file) && errno ? strerror(errno) : otherwise);
-    return CLI_REFUSED;
+    return cli_refuse("%s: %s", from->name, ferror(from->file) && errno ? strerror(errno) : otherwise);
 }
 
 static int read_bytes(source *from, void *bytes, size_t count)
@@ -276,14 +268,10 @@ static int read_prefix(source *from, size_t *length)
     const char *path = from->name;
     if (read_part(from, prefix, 8) < 8)
         return cut_short(from, "not a .npy file");
-    if (memcmp(prefix, magic, sizeof magic) != 0) {
-        complain("%s: not a .npy file", path);
-        return CLI_REFUSED;
-    }
-    if (prefix[6] < 1 || prefix[6] > 3 || prefix[7] != 0) {
-        complain("%s: expected .npy version 1.0, 2.0 or 3.0, got %d.%d", path, prefix[6], prefix[7]);
-        return CLI_REFUSED;
-    }
+    if (memcmp(prefix, magic, sizeof magic) != 0)
+        return cli_refuse("%s: not a .npy file", path);
+    if (prefix[6] < 1 || prefix[6] > 3 || prefix[7] != 0)
+        return cli_refuse("%s: expected .npy version 1.0, 2.0 or 3.0, got %d.%d", path, prefix[6], prefix[7]);
     const size_t digits = prefix[6] == 1 ? 2 : 4;
     const int status = read_bytes(from, prefix + 8, digits);
     if (status != CLI_DONE)
@@ -291,10 +279,8 @@ static int read_prefix(source *from, size_t *length)
     *length = prefix[8] | (size_t)prefix[9] << 8;
     if (digits == 4)
         *length |= (size_t)prefix[10] << 16 | (size_t)prefix[11] << 24;
-    if (*length > from->left || *length > HEADER_MAX) {
-        complain("%s: %s: the header claims %zu bytes", path, *length > from->left ? "truncated" : "broken", *length);
-        return CLI_REFUSED;
-    }
+    if (*length > from->left || *length > HEADER_MAX)
+        return cli_refuse("%s: %s: the header claims %zu bytes", path, *length > from->left ? "truncated" : "broken", *length);
     return CLI_DONE;
 }
 
@@ -322,10 +308,8 @@ static int narrow(const char *path, npy_array *array)
     for (size_t i = 0; i < array->count; i++) {
         int64_t wide;
         memcpy(&wide, (char *)array->data + i * sizeof wide, sizeof wide);
-        if (wide < INT32_MIN || wide > INT32_MAX) {
-            complain("%s: expected integers of 32 bits, got %lld at index %zu", path, (long long)wide, i);
-            return CLI_REFUSED;
-        }
+        if (wide < INT32_MIN || wide > INT32_MAX)
+            return cli_refuse("%s: expected integers of 32 bits, got %lld at index %zu", path, (long long)wide, i);
         int32_t element = (int32_t)wide;
         memcpy((char *)array->data + i * sizeof element, &element, sizeof element);
     }
@@ -419,18 +403,29 @@ const char *npy_descr(nrg_dtype dtype)
     return (int)dtype == NPY_U1 ? "|u1" : (int)dtype == NPY_I1 ? "|i1" : dtype == NRG_F32 ? "<f4" : "<f2";
 }
 
+/* "(3, 4)"; where the room does not suffice it ends in "...)". Returns its length. */
+static size_t print_shape(char *text, size_t room, const npy_shape *shape)
+{
+    size_t length = (size_t)snprintf(text, room, "(");
+    for (int i = 0; i < shape->ndim; i++) {
+        if (room - length < 32)
+            return length + (size_t)snprintf(text + length, room - length, "...)");
+        length += (size_t)snprintf(text + length, room - length, "%zu%s", shape->dims[i],
+                                   shape->ndim == 1      ? ","
+                                   : i + 1 < shape->ndim ? ", "
+                                                         : "");
+    }
+    return length + (size_t)snprintf(text + length, room - length, ")");
+}
+
 size_t npy_header(char header_text[NPY_HEADER_ROOM], nrg_dtype dtype, const npy_shape *shape)
 {
     size_t length = 10;
     const size_t room = NPY_HEADER_ROOM;
-    length += (size_t)snprintf(header_text + length, room - length, "{'descr': '%s', 'fortran_order': False, 'shape': (",
-                               npy_descr(dtype));
-    for (int i = 0; i < shape->ndim; i++)
-        length += (size_t)snprintf(header_text + length, room - length, "%zu%s", shape->dims[i],
-                                   shape->ndim == 1      ? ","
-                                   : i + 1 < shape->ndim ? ", "
-                                                         : "");
-    length += (size_t)snprintf(header_text + length, room - length, "), }");
+    length += (size_t)snprintf(header_text + length, room - length,
+                               "{'descr': '%s', 'fortran_order': False, 'shape': ", npy_descr(dtype));
+    length += print_shape(header_text + length, room - length, shape);
+    length += (size_t)snprintf(header_text + length, room - length, ", }");
     /* at most 10 + 50 + 64 · 22 + 4 characters: there is room for the spaces and the newline */
     while ((length + 1) % 64)
         header_text[length++] = ' ';
@@ -443,18 +438,6 @@ size_t npy_header(char header_text[NPY_HEADER_ROOM], nrg_dtype dtype, const npy_
 
 const char *npy_shape_text(char text[NPY_SHAPE_ROOM], const npy_shape *shape)
 {
-    size_t length = 1;
-    strcpy(text, "(");
-    for (int i = 0; i < shape->ndim; i++) {
-        if (NPY_SHAPE_ROOM - length < 32) {
-            strcpy(text + length, "...)");
-            return text;
-        }
-        length += (size_t)snprintf(text + length, NPY_SHAPE_ROOM - length, "%zu%s", shape->dims[i],
-                                   shape->ndim == 1      ? ","
-                                   : i + 1 < shape->ndim ? ", "
-                                                         : "");
-    }
-    strcpy(text + length, ")");
+    print_shape(text, NPY_SHAPE_ROOM, shape);
     return text;
 }

@@ -18,15 +18,9 @@ static int no_memory(const char *name)
     return CLI_FAILED;
 }
 
-static int refuse(const char *name, const char *why)
-{
-    complain("%s: %s", name, why);
-    return CLI_REFUSED;
-}
-
 static int cannot_be_written(const char *name, const char *why)
 {
-    (void)refuse(name, why);
+    complain("%s: %s", name, why);
     return CLI_FAILED;
 }
 
@@ -65,7 +59,8 @@ static int resolve_new(output *out)
         return cannot_be_written(out->name, "a symbolic link to nowhere");
     const char *base = system_base(out->name);
     if (!*base)
-        return *out->name ? cannot_be_written(out->name, "no such directory") : refuse("output file", "expected a name, got ''");
+        return *out->name ? cannot_be_written(out->name, "no such directory")
+                          : cli_refuse("output file: expected a name, got ''");
     /* "/name" is in the root, "name" in the current directory */
     const size_t length = (size_t)(base - out->name);
     char *directory = malloc(length + 2), *resolved = NULL;
@@ -111,7 +106,7 @@ int output_add(output_set *set, const char *path)
     for (int i = 0; status == CLI_DONE && i + 1 < set->count; i++) {
         const char *other = set->outputs[i].target;
         if (other && out->target ? system_same_path(other, out->target) : other == out->target)
-            status = refuse(out->name, "given for two outputs");
+            status = cli_refuse("%s: given for two outputs", out->name);
     }
     return status;
 }

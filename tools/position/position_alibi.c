@@ -25,18 +25,16 @@ static int ask(file_call *call)
     if (!read_fields(call, q))
         return CLI_REFUSED;
     if (!file_in(call, IN_SCORES) && !file_in(call, IN_TABLE) && !call->value[OPT_HEADS])
-        complain("expected --heads, --slopes or --scores, got none; see nrg position alibi --help");
-    else if (!is_slopes_alone(call) || call->value[OPT_KEYS] || call->value[OPT_SCALE])
+        return cli_refuse("expected --heads, --slopes or --scores, got none; see nrg position alibi --help");
+    if (!is_slopes_alone(call) || call->value[OPT_KEYS] || call->value[OPT_SCALE])
         return bias_require(call);
-    else if (file_in(call, IN_TABLE))
-        complain("--slopes needs --scores, or --queries and --keys");
-    else if (call->value[OPT_FIRST_POSITION] || call->value[OPT_CAUSAL])
-        complain("--first-position and --causal need --scores, or --queries and --keys");
-    else if (!file_out(call, OUT_O))
-        file_missing(call, INPUTS + OUT_O, "");
-    else
-        return CLI_DONE;
-    return CLI_REFUSED;
+    if (file_in(call, IN_TABLE))
+        return cli_refuse("--slopes needs --scores, or --queries and --keys");
+    if (call->value[OPT_FIRST_POSITION] || call->value[OPT_CAUSAL])
+        return cli_refuse("--first-position and --causal need --scores, or --queries and --keys");
+    if (!file_out(call, OUT_O))
+        return file_missing(call, INPUTS + OUT_O, "");
+    return CLI_DONE;
 }
 
 /* Those of a file are for the heads of the scores, where there are any. */

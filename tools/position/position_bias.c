@@ -19,12 +19,8 @@
 int bias_require(const file_call *call)
 {
     if (!file_in(call, IN_SCORES) && !call->value[OPT_QUERIES])
-        complain("expected --scores, or --queries and --keys, got none; see nrg %s --help", call->command->name);
-    else if (!file_out(call, OUT_O))
-        file_missing(call, INPUTS + OUT_O, "");
-    else
-        return CLI_DONE;
-    return CLI_REFUSED;
+        return cli_refuse("expected --scores, or --queries and --keys, got none; see nrg %s --help", call->command->name);
+    return file_out(call, OUT_O) ? CLI_DONE : file_missing(call, INPUTS + OUT_O, "");
 }
 
 int bias_shape(const file_call *call, bias_request *q, size_t *batch)

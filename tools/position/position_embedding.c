@@ -55,9 +55,9 @@ static int compute(file_call *call)
     const npy_array *ids = &call->in[IN_IDS], *table = &call->in[IN_TABLE];
     npy_shape shape = ids->shape;
     if (table->shape.ndim != 2 || !table->shape.dims[1])
-        return file_wrong_shape(call, IN_TABLE, "(rows, dim)");
+        return file_wrong(call, IN_TABLE, "shape (rows, dim)");
     if (!shape.ndim || shape.ndim == NPY_MAX_NDIM)
-        return file_wrong_shape(call, IN_IDS, "(tokens,) or (..., tokens)");
+        return file_wrong(call, IN_IDS, "shape (tokens,) or (..., tokens)");
     position_shape s = {0, 1, shape.dims[shape.ndim - 1], table->shape.dims[1]};
     s.batch = s.rows ? ids->count / s.rows : 0;
     shape.dims[shape.ndim++] = s.columns;

@@ -76,15 +76,13 @@ static int compute(file_call *call)
     position_shape s = {1, 1, positions->count, table->dims[1]};
     int status = has_x ? position_rows(call, IN_X, &s) : CLI_DONE;
     if (!is_backward && table->ndim != 2)
-        status = file_wrong_shape(call, IN_TABLE, "(rows, dim)");
+        status = file_wrong(call, IN_TABLE, "shape (rows, dim)");
     else if (!has_x && (shape.ndim < 1 || shape.ndim == NPY_MAX_NDIM))
-        status = file_wrong_shape(call, IN_POSITIONS, "(tokens,) or (..., tokens)");
+        status = file_wrong(call, IN_POSITIONS, "shape (tokens,) or (..., tokens)");
     else if (!has_x)
         shape.dims[shape.ndim++] = s.columns;
-    if (status == CLI_DONE && !s.columns) {
-        complain("%s: expected rows with at least one element, got none", file_in(call, first));
-        return CLI_REFUSED;
-    }
+    if (status == CLI_DONE && !s.columns)
+        return cli_refuse("%s: expected rows with at least one element, got none", file_in(call, first));
     nrg_embed_table t = nrg_embed_table_init(is_backward ? q->rows : table->dims[0], NULL, NULL);
     t.scale = q->scale;
     if (status == CLI_DONE)

@@ -39,7 +39,7 @@ static int compute(file_call *call)
     const npy_array *p0 = &call->in[IN_P0];
     const int ndim = p0->shape.ndim;
     if (ndim < 1 || ndim > 2 || !p0->shape.dims[ndim - 1])
-        return file_wrong_shape(call, IN_P0, "(dim,) or (chains, dim)");
+        return file_wrong(call, IN_P0, "shape (dim,) or (chains, dim)");
     const size_t dim = p0->shape.dims[ndim - 1], square[2] = {dim, dim};
     if (call->value[OPT_BACKWARD]) /* as p has it, if its shape is right in all else */
         a->positions = call->in[IN_P].shape.ndim == ndim + 1 ? call->in[IN_P].shape.dims[ndim - 1] : 0;

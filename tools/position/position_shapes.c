@@ -9,11 +9,8 @@
 static int read_axes(const file_call *call, int input, int axes, const char *wanted, position_shape *s)
 {
     const npy_shape *shape = &call->in[input].shape;
-    char text[NPY_SHAPE_ROOM];
-    if (shape->ndim < axes) {
-        complain("%s: expected shape (..., %s), got %s", file_in(call, input), wanted, npy_shape_text(text, shape));
-        return CLI_REFUSED;
-    }
+    if (shape->ndim < axes)
+        return file_wrong(call, input, "shape (..., %s)", wanted);
     s->columns = shape->dims[shape->ndim - 1];
     s->rows = shape->dims[shape->ndim - 2];
     s->heads = axes == 3 ? shape->dims[shape->ndim - 3] : 1;
@@ -33,11 +30,9 @@ int position_heads(const file_call *call, int input, position_shape *s)
 static int check_ids(const char *name, const int32_t *ids, size_t count, size_t table_rows)
 {
     for (size_t i = 0; i < count; i++)
-        if (ids[i] < 0 || (size_t)ids[i] >= table_rows) {
-            complain("%s: expected row numbers from 0 and below the %zu rows of the table, got %ld", name, table_rows,
-                     (long)ids[i]);
-            return CLI_REFUSED;
-        }
+        if (ids[i] < 0 || (size_t)ids[i] >= table_rows)
+            return cli_refuse("%s: expected row numbers from 0 and below the %zu rows of the table, got %ld", name, table_rows,
+                              (long)ids[i]);
     return CLI_DONE;
 }
 
@@ -46,7 +41,7 @@ static int take_ids(const file_call *call, int input, const npy_shape *shape, co
 {
     const npy_array *from = &call->in[input];
     npy_shape all = *shape;
-    char has[NPY_SHAPE_ROOM], wants[NPY_SHAPE_ROOM];
+    char wants[NPY_SHAPE_ROOM];
     all.ndim--;
     t->ids = from->data;
     if (from->shape.ndim == 1 && from->count == s->rows) {
@@ -55,9 +50,8 @@ static int take_ids(const file_call *call, int input, const npy_shape *shape, co
     }
     if (from->shape.ndim == all.ndim && memcmp(from->shape.dims, all.dims, (size_t)all.ndim * sizeof all.dims[0]) == 0)
         return CLI_DONE;
-    complain("%s: expected shape (%zu,)%s%s, got %s", file_in(call, input), s->rows, all.ndim > 1 ? " or " : "",
-             all.ndim > 1 ? npy_shape_text(wants, &all) : "", npy_shape_text(has, &from->shape));
-    return CLI_REFUSED;
+    return file_wrong(call, input, "shape (%zu,)%s%s", s->rows, all.ndim > 1 ? " or " : "",
+                      all.ndim > 1 ? npy_shape_text(wants, &all) : "");
 }
 
 int position_ids(const file_call *call, int input, const npy_shape *shape, const position_shape *s, long long first,
@@ -68,11 +62,9 @@ int position_ids(const file_call *call, int input, const npy_shape *shape, const
         return status == CLI_DONE ? check_ids(file_in(call, input), t->ids, s->batch ? call->in[input].count : 0, table_rows)
                                   : status;
     }
-    if (s->batch && s->rows && (first < 0 || s->rows > table_rows || (unsigned long long)first > table_rows - s->rows)) {
-        complain("expected positions below the %zu rows of the table, got positions %lld to %lld", table_rows, first,
-                 first + (long long)s->rows - 1);
-        return CLI_REFUSED;
-    }
+    if (s->batch && s->rows && (first < 0 || s->rows > table_rows || (unsigned long long)first > table_rows - s->rows))
+        return cli_refuse("expected positions below the %zu rows of the table, got positions %lld to %lld", table_rows, first,
+                          first + (long long)s->rows - 1);
     t->first_position = (int32_t)first;
     t->period = s->rows ? s->rows : SIZE_MAX;
     return CLI_DONE;

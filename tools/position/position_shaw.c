@@ -42,14 +42,10 @@ static int compute(file_call *call)
     const int has_heads = table.ndim == 3;
     const size_t classes = table.ndim >= 2 ? table.dims[table.ndim - 2] : 0,
                  dim = table.ndim >= 2 ? table.dims[table.ndim - 1] : 0;
-    char text[NPY_SHAPE_ROOM];
     position_shape s;
     int status = position_heads(call, input, &s);
-    if (status == CLI_DONE && (table.ndim > 3 || !classes || !dim || (has_heads && table.dims[0] != s.heads))) {
-        complain("%s: expected shape (classes, dim) or (%zu, classes, dim), got %s", file_in(call, IN_TABLE), s.heads,
-                 npy_shape_text(text, &table));
-        return CLI_REFUSED;
-    }
+    if (status == CLI_DONE && (table.ndim > 3 || !classes || !dim || (has_heads && table.dims[0] != s.heads)))
+        return file_wrong(call, IN_TABLE, "shape (classes, dim) or (%zu, classes, dim)", s.heads);
     if (status != CLI_DONE)
         return status;
     const long long p_min = call->value[OPT_P_MIN] ? q->p_min : -(long long)((classes - 1) / 2);

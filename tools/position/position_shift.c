@@ -48,11 +48,9 @@ static int find_columns(const file_call *call, request *q, const position_shape 
         q->columns += s->rows;
     if (q->kind == TRANSFORMER_XL || is_backward)
         return CLI_DONE;
-    if (s->columns < s->rows) {
-        complain("%s: expected at least %zu columns (queries + keys) for --kind xlnet, got %zu; set --keys", file_in(call, IN_X),
-                 s->rows, s->columns);
-        return CLI_REFUSED;
-    }
+    if (s->columns < s->rows)
+        return cli_refuse("%s: expected at least %zu columns (queries + keys) for --kind xlnet, got %zu; set --keys",
+                          file_in(call, IN_X), s->rows, s->columns);
     q->columns -= s->rows;
     return CLI_DONE;
 }

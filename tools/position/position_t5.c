@@ -22,9 +22,8 @@ static int check_rule(const nrg_score_bias_spec *s)
 {
     if (nrg_t5_bucket(0, s->bidirectional, s->buckets, s->max_distance) >= 0)
         return CLI_DONE;
-    complain("expected at least %d buckets and a --max-distance above %d, got %d buckets and %d", s->bidirectional ? 4 : 2,
-             s->buckets / (s->bidirectional ? 4 : 2), s->buckets, s->max_distance);
-    return CLI_REFUSED;
+    return cli_refuse("expected at least %d buckets and a --max-distance above %d, got %d buckets and %d",
+                      s->bidirectional ? 4 : 2, s->buckets / (s->bidirectional ? 4 : 2), s->buckets, s->max_distance);
 }
 
 static int ask(file_call *call)
@@ -125,12 +124,10 @@ static int check_table(const file_call *call, bias_request *q)
     const npy_array *table = &call->in[IN_TABLE];
     size_t heads = table->shape.ndim == 2 ? table->shape.dims[1] : 0;
     if (table->shape.ndim != 2 || table->shape.dims[0] > INT32_MAX)
-        return file_wrong_shape(call, IN_TABLE, "(buckets, heads)");
-    if (file_in(call, IN_SCORES) && q->spec.heads != heads) {
-        complain("%s: expected %zu heads as in %s, got %zu", file_in(call, IN_TABLE), q->spec.heads, file_in(call, IN_SCORES),
-                 heads);
-        return CLI_REFUSED;
-    }
+        return file_wrong(call, IN_TABLE, "shape (buckets, heads)");
+    if (file_in(call, IN_SCORES) && q->spec.heads != heads)
+        return cli_refuse("%s: expected %zu heads as in %s, got %zu", file_in(call, IN_TABLE), q->spec.heads,
+                          file_in(call, IN_SCORES), heads);
     q->spec.heads = heads;
     q->spec.buckets = (int)table->shape.dims[0];
     return check_rule(&q->spec);

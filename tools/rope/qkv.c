@@ -57,7 +57,7 @@ static int read_tensor(const file_call *call, int input, size_t *heads, size_t *
     if (!call->value[input])
         return CLI_DONE;
     if (shape->ndim != 3 || !shape->dims[2])
-        return file_wrong_shape(call, input, "(tokens, heads, dim)");
+        return file_wrong(call, input, "shape (tokens, heads, dim)");
     *heads = shape->dims[1];
     if (!*dim)
         *dim = shape->dims[2];

@@ -8,6 +8,7 @@
 
 #include <nrg/nrg.h>
 
+#include "../../src/operands/rope.h"
 #include "../library.h"
 #include "../npy/arrays.h"
 
@@ -39,23 +40,19 @@ static const char *const scalings[] = {"none", "ntk", "llama3", NULL};
 static int read_sections(const file_call *call, nrg_rope_spec *s)
 {
     long long sections[4] = {0, 0, 0, 0};
-    int has_sections = s->mode != NRG_ROPE_NORMAL && s->mode != NRG_ROPE_NEOX;
-    if (has_sections != !!call->value[OPT_SECTIONS]) {
-        complain(has_sections ? "--mode %s needs --sections" : "--sections and --mode %s cannot be combined",
-                 call->value[OPT_MODE] ? call->value[OPT_MODE] : mode_names[0]);
-        return 0;
-    }
+    const char *given = call->value[OPT_SECTIONS], *mode = call->value[OPT_MODE] ? call->value[OPT_MODE] : mode_names[0];
+    const int has_sections = s->mode != NRG_ROPE_NORMAL && s->mode != NRG_ROPE_NEOX;
+    if (has_sections && !given)
+        return cli_refuse("--mode %s needs --sections", mode);
     if (!has_sections)
-        return 1;
-    if (!cli_integers("sections", call->value[OPT_SECTIONS], 4, 0, INT32_MAX, sections))
-        return 0;
+        return given ? cli_refuse("--sections and --mode %s cannot be combined", mode) : CLI_DONE;
+    if (!cli_integers("sections", given, 4, 0, INT32_MAX, sections))
+        return CLI_REFUSED;
     for (int i = 0; i < 4; i++)
         s->sections[i] = (int)sections[i];
-    if (!(sections[0] | sections[1] | sections[2] | sections[3])) {
-        complain("--sections: expected at least one pair, got '%s'", call->value[OPT_SECTIONS]);
-        return 0;
-    }
-    return 1;
+    return sections[0] | sections[1] | sections[2] | sections[3]
+               ? CLI_DONE
+               : cli_refuse("--sections: expected at least one pair, got '%s'", given);
 }
 
 static int ask(file_call *call)
@@ -70,18 +67,14 @@ static int ask(file_call *call)
     s->n_ctx_orig = (int)q->n_ctx_orig;
     s->yarn = (call->value[OPT_NO_TRUNCATE] ? NRG_ROPE_YARN_NO_TRUNCATE : 0u) |
               (call->value[OPT_NO_MSCALE] ? NRG_ROPE_YARN_NO_MSCALE : 0u);
-    if (!read_sections(call, s))
+    if (read_sections(call, s) != CLI_DONE)
         return CLI_REFUSED;
-    if (s->n_dims % 2 || s->n_dims > (size_t)1 << 31) {
-        complain("--n-dims: expected an even number up to 2^31, got %zu", s->n_dims);
-        return CLI_REFUSED;
-    }
+    if (s->n_dims % 2 || s->n_dims > (size_t)1 << 31)
+        return cli_refuse("--n-dims: expected an even number up to 2^31, got %zu", s->n_dims);
     if (s->scaling == NRG_ROPE_SCALING_LLAMA3 &&
-        !(s->low_freq_factor >= 0 && s->low_freq_factor < s->high_freq_factor && s->high_freq_factor <= 0x1p400)) {
-        complain("--low-freq-factor: expected at least 0 and less than --high-freq-factor (%g), got %g", s->high_freq_factor,
-                 s->low_freq_factor);
-        return CLI_REFUSED;
-    }
+        !(s->low_freq_factor >= 0 && s->low_freq_factor < s->high_freq_factor && s->high_freq_factor <= 0x1p400))
+        return cli_refuse("--low-freq-factor: expected at least 0 and less than --high-freq-factor (%g), got %g",
+                          s->high_freq_factor, s->low_freq_factor);
     return CLI_DONE;
 }
 
@@ -93,7 +86,8 @@ static int read_shape(const file_call *call, rope_request *q)
     const npy_shape *x = &call->in[IN_X].shape;
     nrg_rope_args *a = &q->args;
     if (x->ndim > 3 || x->ndim < (q->heads_first ? 3 : 2))
-        return file_wrong_shape(call, IN_X, q->heads_first ? "(heads, tokens, dim)" : "(tokens, heads, dim) or (tokens, dim)");
+        return file_wrong(call, IN_X, "shape %s",
+                          q->heads_first ? "(heads, tokens, dim)" : "(tokens, heads, dim) or (tokens, dim)");
     a->tokens = x->dims[q->heads_first];
     a->q_heads = x->ndim == 3 ? x->dims[!q->heads_first] : 1;
     a->dim = x->dims[x->ndim - 1];
@@ -101,55 +95,35 @@ static int read_shape(const file_call *call, rope_request *q)
     if (!q->spec.n_dims && room && room % (2 * per_dim) == 0)
         q->spec.n_dims = room / per_dim;
     if (!q->spec.n_dims)
-        complain("%s: expected a multiple of %zu elements from --rotate-from %zu on, got %zu of %zu; set --n-dims",
-                 file_in(call, IN_X), 2 * per_dim, a->rotate_from, room, a->dim);
-    else if (q->spec.n_dims > room / per_dim)
-        complain("--n-dims: expected at most %zu for rows of %zu elements and --rotate-from %zu, got %zu", room / per_dim, a->dim,
-                 a->rotate_from, q->spec.n_dims);
-    else
-        return CLI_DONE;
-    return CLI_REFUSED;
-}
-
-/* Axes that the library reads. */
-static size_t axes_of(const nrg_rope_spec *s)
-{
-    size_t axes = 1;
-    for (size_t i = 1; i < (s->mode == NRG_ROPE_IMROPE_TIME ? 3 : 4); i++)
-        if (s->sections[i] || s->mode == NRG_ROPE_IMROPE)
-            axes = i + 1;
-    return axes;
+        return cli_refuse("%s: expected a multiple of %zu elements from --rotate-from %zu on, got %zu of %zu; set --n-dims",
+                          file_in(call, IN_X), 2 * per_dim, a->rotate_from, room, a->dim);
+    if (q->spec.n_dims > room / per_dim)
+        return cli_refuse("--n-dims: expected at most %zu for rows of %zu elements and --rotate-from %zu, got %zu",
+                          room / per_dim, a->dim, a->rotate_from, q->spec.n_dims);
+    return CLI_DONE;
 }
 
 /* Positions for all axes there are: those of the file, or its one row for each. */
 static int read_positions(file_call *call, const rope_request *q, size_t tokens)
 {
     npy_array *p = &call->in[IN_POSITIONS];
-    char text[NPY_SHAPE_ROOM];
-    size_t axes = axes_of(&q->spec), has = p->shape.ndim == 2 ? p->shape.dims[0] : 1;
+    size_t axes = nrg_rope_axes(&q->spec), has = p->shape.ndim == 2 ? p->shape.dims[0] : 1;
     if (!p->data)
         return CLI_DONE;
-    if (p->shape.ndim < 1 || p->shape.ndim > 2 || p->shape.dims[p->shape.ndim - 1] != tokens) {
-        complain("%s: expected shape (%zu,) or (axes, %zu) for %zu tokens, got %s", file_in(call, IN_POSITIONS), tokens, tokens,
-                 tokens, npy_shape_text(text, &p->shape));
-        return CLI_REFUSED;
-    }
-    if (p->shape.ndim == 2 && (has < axes || has > 4 || (axes == 1 && has > 1 && !q->spec.sections[0]))) {
-        complain("%s: expected shape (%zu, tokens) for this --mode and these --sections, got %s", file_in(call, IN_POSITIONS),
-                 axes, npy_shape_text(text, &p->shape));
-        return CLI_REFUSED;
-    }
+    if (p->shape.ndim < 1 || p->shape.ndim > 2 || p->shape.dims[p->shape.ndim - 1] != tokens)
+        return file_wrong(call, IN_POSITIONS, "shape (%zu,) or (axes, %zu) for %zu tokens", tokens, tokens, tokens);
+    if (p->shape.ndim == 2 && (has < axes || has > 4 || (axes == 1 && has > 1 && !q->spec.sections[0])))
+        return file_wrong(call, IN_POSITIONS, "shape (%zu, tokens) for this --mode and these --sections", axes);
     if (p->shape.ndim == 2 || axes == 1 || !tokens)
         return CLI_DONE;
     if (tokens > SIZE_MAX / axes / sizeof(int32_t))
         return arrays_no_memory(SIZE_MAX);
-    int32_t *all = malloc(axes * tokens * sizeof *all);
+    int32_t *all = realloc(p->data, axes * tokens * sizeof *all);
     if (!all)
         return arrays_no_memory(axes * tokens * sizeof *all);
-    for (size_t i = 0; i < axes; i++)
-        memcpy(all + i * tokens, p->data, tokens * sizeof *all);
-    free(p->data);
     p->data = all;
+    for (size_t i = 1; i < axes; i++)
+        memcpy(all + i * tokens, all, tokens * sizeof *all);
     return CLI_DONE;
 }
 
@@ -162,14 +136,12 @@ static int check_factors(file_call *call, nrg_rope_spec *s)
         return CLI_DONE;
     if (factors->dtype != NRG_F32)
         return file_wrong_dtype(call, IN_FREQ_FACTORS, NRG_F32, NULL);
-    int status = array_check_shape(factors, file_in(call, IN_FREQ_FACTORS), &wanted, "--n-dims");
+    const int status = array_check_shape(factors, file_in(call, IN_FREQ_FACTORS), &wanted, "--n-dims");
     s->freq_factors = factors->data;
     for (size_t i = 0; i < pairs && status == CLI_DONE; i++)
-        if (!(s->freq_factors[i] > 0 && s->freq_factors[i] <= FLT_MAX)) {
-            complain("%s: expected finite factors above 0, got %g at index %zu", file_in(call, IN_FREQ_FACTORS),
-                     (double)s->freq_factors[i], i);
-            status = CLI_REFUSED;
-        }
+        if (!(s->freq_factors[i] > 0 && s->freq_factors[i] <= FLT_MAX))
+            return cli_refuse("%s: expected finite factors above 0, got %g at index %zu", file_in(call, IN_FREQ_FACTORS),
+                              (double)s->freq_factors[i], i);
     return status;
 }
 
