@@ -123,12 +123,13 @@ struct Twice {
 
 static Twice twice_of(const bench_case &c, const bench_memory &m, const Jobs &jobs)
 {
+    const nrg_call *call = bench_function_of(&c)->call;
     Twice t;
     for (unsigned p = 0; p < BENCH_PLACEMENTS; p++) {
         t.of[p].out[0] = jobs.of[p].out[0];
         t.tensors = 0;
-        for (int i = 0; i < BENCH_OPERANDS; i++)
-            if (c.family->read_twice >> i & 1 && bench_operand_of(&c, i).bytes) {
+        for (int i = 0; i < call->operand_count; i++)
+            if (bench_names(c.family->read_twice, &call->operands[i]) && bench_operand_of(&c, i).bytes) {
                 if (t.tensors == LIMIT_FIRST_INS)
                     throw no_loop;
                 t.of[p].in[t.tensors++] = bench_memory_at(&m, i, p);

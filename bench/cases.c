@@ -119,9 +119,20 @@ int bench_shape_equal(bench_shape a, bench_shape b)
 
 size_t bench_case_read_twice(const bench_case *c)
 {
+    const nrg_call *call = bench_function_of(c)->call;
     size_t tensors = 0;
-    for (int i = 0; i < BENCH_OPERANDS; i++)
-        tensors += c->family->read_twice >> i & 1;
+    for (int i = 0; i < call->operand_count; i++)
+        tensors += (size_t)bench_names(c->family->read_twice, &call->operands[i]);
     size_t bytes = c->family->set_elements ? tensors * c->family->set_elements(c) * nrg_dtype_size(c->dtype) : 0;
     return bytes > nrg_l2_bytes() ? bytes : 0;
+}
+
+bench_shape bench_scan_scores(const bench_op *op, size_t *row, size_t *rows)
+{
+    (void)op;
+    enum { QUERIES_MAX = 32, HEADS_MAX = 8 };
+    const size_t queries = *rows < QUERIES_MAX ? *rows : QUERIES_MAX, groups = *rows / queries,
+                 heads = groups < HEADS_MAX ? groups : HEADS_MAX, batch = groups / heads;
+    *rows = batch * heads * queries;
+    return (bench_shape)BENCH_IMAGES(batch, heads, queries, *row);
 }

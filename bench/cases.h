@@ -51,7 +51,7 @@ typedef struct bench_shape {
 /* An op is a call of a kernel with certain options and a certain set of operands. */
 typedef struct bench_op {
     const char *name;
-    unsigned operands; /* bit i: operand i of the call is there, if it may be absent at all */
+    const char *operands; /* names of those that are there, "w,b", of the ones that may be absent at all; may be NULL */
     const bench_shape *shapes;
     size_t shape_count;
     const bench_function *function; /* NULL: the family's */

@@ -76,15 +76,17 @@ struct bench_family {
     void (*prepare)(const bench_case *c, void *const *part); /* options and numbers, in parts that are zero */
     void (*ready)(const bench_case *c, void *const *part);   /* operands have their places: what else; may be NULL */
 
-    /* The call, with its operands in their places, as a rival's; NULL where the family has no rivals. */
-    void (*rival_job)(const bench_case *c, void *const *part, rival_job *job);
+    /* The operands of a rival, and by which names where it has others: "x,o=q_o"; NULL where the family has no rivals. And its
+     * numbers, where they are others than bench_rival_job sets; may be NULL. */
+    const char *rival;
+    void (*rival_numbers)(const bench_case *c, void *const *part, rival_job *job);
 
     /* The largest error of an op's rival, or (loop NULL) of the op itself, in ulps over a dense sample of inputs; NULL where that
      * is no figure of one element. */
     double (*ulp)(const bench_case *c, const rival_loop *loop);
 
-    /* Bits of the call's operands: what is filled otherwise than with BENCH_EVEN, and what is BENCH_ASIDE. */
-    unsigned wide, positive, aside;
+    /* Names of the calls' operands: what is filled otherwise than with BENCH_EVEN, and what is BENCH_ASIDE. */
+    const char *wide, *positive, *aside;
 
     /* A tensor or row that the limit moves for an operand that is set aside, or for the old contents of what is added to;
      * BENCH_ASIDE: none. */
@@ -93,20 +95,19 @@ struct bench_family {
     /* Where a call needs statistics before it can write: elements of a tensor that they take at once, and the operands that are
      * read for them and again for the output. NULL where there is no such thing. */
     size_t (*set_elements)(const bench_case *c);
-    unsigned read_twice;
+    const char *read_twice;
 
     /* For --scan: the shape of about `rows` rows of about `row` elements that the op accepts. Sets both to the numbers of this
      * shape, from which the same shape follows again. NULL: a matrix. */
     bench_shape (*scan_shape)(const bench_op *op, size_t *row, size_t *rows);
+    size_t scan_heads; /* rows are heads, so many of a token, as tokens x heads x 1 x head; 0: no such thing */
 };
 
 /* Rows of scores, as batch x heads x queries x keys. */
-bench_shape bench_scan_scores(size_t row, size_t *rows);
+bench_shape bench_scan_scores(const bench_op *op, size_t *row, size_t *rows);
 
-/* Rows that are heads, so many of a token, as tokens x heads x 1 x head; a head has an even number of elements, BENCH_HEAD_MAX at
- * most. */
+/* The most elements of a head, which are an even number. */
 enum { BENCH_HEAD_MAX = 512 };
-bench_shape bench_scan_heads(size_t heads, size_t *row, size_t *rows);
 
 #define BENCH_OPS(array) .ops = (array), .op_count = NRG_COUNT(array)
 #define BENCH_SHAPES(array) .shapes = (array), .shape_count = NRG_COUNT(array)
@@ -132,6 +133,12 @@ struct bench_layout {
 };
 
 const bench_function *bench_function_of(const bench_case *c);
+
+/* Whether a list of names, "x,w", has the operand's; a list may be NULL. */
+int bench_names(const char *list, const nrg_operand *operand);
+
+/* The call, with its operands in their places, as a rival's. */
+rival_job bench_rival_job(const bench_case *c, void *const *part);
 
 /* Whether a layout may give an operand an offset, which a workspace does not get; whether it may set the stride of its rows;
  * whether an output may take the place of an input. */

@@ -1,17 +1,22 @@
 /* The operands of a case, from the description of its call.
  *
  * SPDX-License-Identifier: MIT */
+#include <stdio.h>
 #include <string.h>
 
+#include "args.h"
 #include "family.h"
 
 const bench_function *bench_function_of(const bench_case *c) { return c->op->function ? c->op->function : c->family->function; }
 
 static const nrg_call *call_of(const bench_case *c) { return bench_function_of(c)->call; }
 
+int bench_names(const char *list, const nrg_operand *operand) { return list && bench_admits(list, operand->name); }
+
 static int is_asked_for(const bench_case *c, int operand)
 {
-    return !call_of(c)->operands[operand].may_be_absent || c->op->operands >> operand & 1;
+    const nrg_operand *o = &call_of(c)->operands[operand];
+    return !o->may_be_absent || bench_names(c->op->operands, o);
 }
 
 static void set_pointer(const nrg_operand *o, void *const *part, const void *pointer)
@@ -92,7 +97,7 @@ static int is_tensor(const bench_case *c, const nrg_operand *o, size_t elements)
 static bench_kind kind_of(const bench_case *c, int operand, size_t elements)
 {
     const nrg_operand *o = &call_of(c)->operands[operand];
-    if (o->role == NRG_SCRATCH || c->family->aside >> operand & 1)
+    if (o->role == NRG_SCRATCH || bench_names(c->family->aside, o))
         return BENCH_ASIDE;
     if (o->element == NRG_ELEMENT_BYTE)
         return o->role == NRG_IN ? BENCH_BYTES_IN : BENCH_BYTES_OUT;
@@ -125,7 +130,7 @@ bench_operand bench_operand_of(const bench_case *c, int operand)
     const nrg_operand *o = &call_of(c)->operands[operand];
     const size_t elements = elements_of(o, &s), bytes = nrg_element_bytes(o->element, &s);
     result.kind = kind_of(c, operand, elements);
-    result.fill = f->wide >> operand & 1 ? BENCH_WIDE : f->positive >> operand & 1 ? BENCH_POSITIVE : BENCH_EVEN;
+    result.fill = bench_names(f->wide, o) ? BENCH_WIDE : bench_names(f->positive, o) ? BENCH_POSITIVE : BENCH_EVEN;
     result.dtype = bytes == 2 ? c->dtype : NRG_F32;
     result.bytes = elements * bytes;
     result.element = bytes;
@@ -174,4 +179,45 @@ void bench_parts_bind(bench_parts *parts, const bench_case *c, char *const opera
     }
     if (c->family->ready)
         c->family->ready(c, parts->part);
+}
+
+static const struct rival_field {
+    const char *name;
+    size_t at;
+} rival_fields[] = {
+#define FIELD(name)                                                                                                              \
+    {                                                                                                                            \
+#name, offsetof(rival_job, name)                                                                                         \
+    }
+    FIELD(x),     FIELD(y),          FIELD(z),     FIELD(w), FIELD(b),      FIELD(w2),           FIELD(d_o),
+    FIELD(dr_in), FIELD(mean),       FIELD(o),     FIELD(r), FIELD(dx),     FIELD(dz),           FIELD(dw),
+    FIELD(db),    FIELD(statistics), FIELD(table), FIELD(k), FIELD(v),      FIELD(q_w),          FIELD(k_w),
+    FIELD(k_o),   FIELD(v_o),        FIELD(slots), FIELD(q), FIELD(scales), FIELD(running_mean), FIELD(running_var)};
+
+/* An operand of the call under the names that the family's list has for it. */
+static void put_operand(rival_job *job, const char *list, const nrg_operand *o, const void *pointer)
+{
+    char name[64];
+    for (const struct rival_field *f = rival_fields; pointer && f < rival_fields + NRG_COUNT(rival_fields); f++) {
+        snprintf(name, sizeof name, strcmp(f->name, o->name) == 0 ? "%s" : "%s=%s", f->name, o->name);
+        if (bench_admits(list, name))
+            memcpy((char *)job + f->at, &pointer, sizeof pointer);
+    }
+}
+
+/* Rows of matrices, and of scores; a family whose rows or numbers are others has rival_numbers. */
+rival_job bench_rival_job(const bench_case *c, void *const *part)
+{
+    const bench_shape s = c->shape;
+    rival_job job = {.rows = s.channels ? s.rows * s.channels * s.height : s.rows,
+                     .dim = s.channels ? s.width : s.dim,
+                     .groups = c->op->groups,
+                     .eps = c->op->centred ? 1e-5f : 1e-6f}; /* norm/norm.h */
+    const nrg_call *call = call_of(c);
+    for (int i = 0; i < call->operand_count; i++)
+        put_operand(&job, c->family->rival, &call->operands[i],
+                    nrg_pointer_at(part[call->operands[i].part], call->operands[i].at));
+    if (c->family->rival_numbers)
+        c->family->rival_numbers(c, part, &job);
+    return job;
 }

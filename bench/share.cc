@@ -32,7 +32,7 @@ static const rival_loop *rivals_of(bench_rival rival, nrg_isa isa)
 
 const rival_loop *rival_of(bench_rival rival, const bench_case &c)
 {
-    for (const rival_loop *l = c.family->rival_job ? rivals_of(rival, c.isa) : nullptr; l && l->kernel; l++)
+    for (const rival_loop *l = c.family->rival ? rivals_of(rival, c.isa) : nullptr; l && l->kernel; l++)
         if (l->dtype == c.dtype && strcmp(l->kernel, c.family->kernel) == 0 &&
             (strcmp(l->op, c.op->name) == 0 || std::string(l->op) + "-exact" == c.op->name))
             return l;
@@ -46,7 +46,7 @@ Batch rival_batch(bench_rival rival, const bench_case &c, const bench_call &call
         return {};
     std::array<rival_job, BENCH_PLACEMENTS> jobs{};
     for (unsigned p = 0; p < BENCH_PLACEMENTS; p++)
-        c.family->rival_job(&c, call.parts[p].part, &jobs[p]);
+        jobs[p] = bench_rival_job(&c, call.parts[p].part);
     return [run = loop->run, jobs](unsigned placement, size_t calls) {
         const rival_job *job = &jobs[placement];
         for (; calls; calls--)

@@ -11,7 +11,7 @@ static const bench_shape shapes[] = {BENCH_ROWS(1, 4096), BENCH_ROWS(1, 65536), 
 
 #define OP(name, g)                                                                                                              \
     {                                                                                                                            \
-        name, 0, BENCH_SHAPES(shapes), .activation = NRG_ACT_##g                                                                 \
+        name, NULL, BENCH_SHAPES(shapes), .activation = NRG_ACT_##g                                                              \
     }
 
 static const bench_op forward_ops[] = {
@@ -55,13 +55,6 @@ static nrg_status call_backward(const nrg_activation_flat *a, int ith, int nth)
     return nrg_activation_backward(a->activation, a->dtype, a->count, a->x, a->d_o, a->out, ith, nth);
 }
 
-static void rival_of(const bench_case *c, void *const *part, rival_job *job)
-{
-    const nrg_activation_flat *a = part[0];
-    (void)c;
-    *job = (rival_job){.dim = a->count, .x = a->x, .d_o = a->d_o, .o = a->out, .dx = a->out};
-}
-
 /* One row of them all. */
 static bench_shape scan_shape(const bench_op *op, size_t *row, size_t *rows)
 {
@@ -83,9 +76,9 @@ const bench_family bench_activation = {
     .quick_shapes = "4096,33554432",
     .function = &forward,
     .prepare = prepare,
-    .rival_job = rival_of,
+    .rival = "x,o",
     .scan_shape = scan_shape,
-    .wide = NRG_BIT(NRG_ACTIVATION_X),
+    .wide = "x",
 };
 
 const bench_family bench_activation_backward = {
@@ -96,7 +89,7 @@ const bench_family bench_activation_backward = {
     .quick_shapes = "4096,33554432",
     .function = &backward,
     .prepare = prepare,
-    .rival_job = rival_of,
+    .rival = "x,d_o,dx",
     .scan_shape = scan_shape,
-    .wide = NRG_BIT(NRG_ACTIVATION_BACKWARD_X),
+    .wide = "x",
 };

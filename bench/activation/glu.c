@@ -12,31 +12,27 @@ static const bench_shape shapes[] = {SHAPES}, llama_shapes[] = {SHAPES, BENCH_RO
 
 enum { SPLIT, LIMITED };
 
-#define FORWARD(name) (1u << NRG_GLU_##name)
-#define BACKWARD(name) (1u << NRG_GLU_BACKWARD_##name)
 #define OP(name, there, g, how)                                                                                                  \
     {                                                                                                                            \
         name, there, BENCH_SHAPES(shapes), .option = how, .activation = NRG_ACT_##g                                              \
     }
-#define TWO (FORWARD(A) | FORWARD(B) | FORWARD(O))
-#define TWO_BACK (BACKWARD(A) | BACKWARD(B) | BACKWARD(DA) | BACKWARD(DB))
 
 static const bench_op forward_ops[] = {
-    {"swiglu", TWO, BENCH_SHAPES(llama_shapes), .option = SPLIT, .activation = NRG_ACT_SILU},
-    OP("geglu", TWO, GELU, SPLIT),
-    OP("geglu_tanh", TWO, GELU_TANH, SPLIT),
-    OP("reglu", TWO, RELU, SPLIT),
-    OP("geglu_quick", TWO, GELU_QUICK, SPLIT),
-    OP("swiglu-limited", TWO, SILU, LIMITED),
-    OP("swiglu_oai", TWO, GELU_QUICK, LIMITED),
-    OP("swiglu-pairs", FORWARD(X) | FORWARD(O), SILU, SPLIT),
+    {"swiglu", "a,b,o", BENCH_SHAPES(llama_shapes), .option = SPLIT, .activation = NRG_ACT_SILU},
+    OP("geglu", "a,b,o", GELU, SPLIT),
+    OP("geglu_tanh", "a,b,o", GELU_TANH, SPLIT),
+    OP("reglu", "a,b,o", RELU, SPLIT),
+    OP("geglu_quick", "a,b,o", GELU_QUICK, SPLIT),
+    OP("swiglu-limited", "a,b,o", SILU, LIMITED),
+    OP("swiglu_oai", "a,b,o", GELU_QUICK, LIMITED),
+    OP("swiglu-pairs", "x,o", SILU, SPLIT),
 };
 
-static const bench_op backward_ops[] = {OP("swiglu", TWO_BACK, SILU, SPLIT), OP("geglu", TWO_BACK, GELU, SPLIT),
-                                        OP("geglu_quick", TWO_BACK, GELU_QUICK, SPLIT)};
+static const bench_op backward_ops[] = {OP("swiglu", "a,b,da,db", SILU, SPLIT), OP("geglu", "a,b,da,db", GELU, SPLIT),
+                                        OP("geglu_quick", "a,b,da,db", GELU_QUICK, SPLIT)};
 
-static const bench_op quantized_ops[] = {{"swiglu-q8_0", FORWARD(A) | FORWARD(B) | FORWARD(PACKED), BENCH_SHAPES(shapes),
-                                          .activation = NRG_ACT_SILU, .format = NRG_QUANT_Q8_0}};
+static const bench_op quantized_ops[] = {
+    {"swiglu-q8_0", "a,b,packed", BENCH_SHAPES(shapes), .activation = NRG_ACT_SILU, .format = NRG_QUANT_Q8_0}};
 
 static void prepare(const bench_case *c, void *const *part)
 {
@@ -49,20 +45,6 @@ static void prepare(const bench_case *c, void *const *part)
     }
 }
 
-static void rival_of(const bench_case *c, void *const *part, rival_job *job)
-{
-    const nrg_glu_args *a = part[0];
-    (void)c;
-    *job = (rival_job){.dim = a->rows * a->dim,
-                       .x = a->x ? a->x : a->a,
-                       .b = a->b,
-                       .d_o = a->d_o,
-                       .o = a->o,
-                       .dx = a->da,
-                       .dz = a->db,
-                       .q = a->packed};
-}
-
 BENCH_FUNCTION(forward, nrg_call_glu_forward, nrg_glu_forward(part[0], ith, nth))
 BENCH_FUNCTION(backward, nrg_call_glu_backward, nrg_glu_backward(part[0], ith, nth))
 
@@ -73,8 +55,8 @@ const bench_family bench_glu = {
     .quick_shapes = "1x4096,512x2816",
     .function = &forward,
     .prepare = prepare,
-    .rival_job = rival_of,
-    .wide = FORWARD(A) | FORWARD(X),
+    .rival = "x,x=a,b,d_o,o,dx=da,dz=db,q=packed",
+    .wide = "a,x",
 };
 
 const bench_family bench_glu_quantized = {
@@ -84,8 +66,8 @@ const bench_family bench_glu_quantized = {
     .quick_shapes = "1x4096,512x2816",
     .function = &forward,
     .prepare = prepare,
-    .rival_job = rival_of,
-    .wide = FORWARD(A),
+    .rival = "x,x=a,b,d_o,o,dx=da,dz=db,q=packed",
+    .wide = "a",
 };
 
 const bench_family bench_glu_backward = {
@@ -95,6 +77,6 @@ const bench_family bench_glu_backward = {
     .quick_shapes = "1x4096,512x2816",
     .function = &backward,
     .prepare = prepare,
-    .rival_job = rival_of,
-    .wide = BACKWARD(A),
+    .rival = "x,x=a,b,d_o,o,dx=da,dz=db,q=packed",
+    .wide = "a",
 };

@@ -27,13 +27,10 @@ static const bench_shape instance_shapes[] = {BENCH_IMAGES(4, 64, 256, 256), SMA
         name "-nhwc-exact", operands, __VA_ARGS__, .exact = 1, .layout = NRG_LAYOUT_NHWC                                         \
     }
 
-enum {
-    PLAIN = 1 << NRG_CHANNEL_W | 1 << NRG_CHANNEL_B,
-    RUNNING = 1 << NRG_CHANNEL_RUNNING_MEAN_IN | 1 << NRG_CHANNEL_RUNNING_VAR_IN,
-    /* with the statistics, which the backward pass reads */
-    TRAIN = PLAIN | RUNNING | 1 << NRG_CHANNEL_RUNNING_MEAN | 1 << NRG_CHANNEL_RUNNING_VAR | 1 << NRG_CHANNEL_STATISTICS,
-    ADD = 1 << NRG_CHANNEL_Y,
-};
+#define PLAIN "w,b"
+#define RUNNING PLAIN ",running_mean_in,running_var_in"
+#define TRAIN RUNNING ",running_mean,running_var,statistics" /* which the backward pass reads */
+#define ADD ",y"
 
 /* Groups of 32 as in diffusion models; layer is one group; instance a group for each channel. */
 static const bench_op forward_ops[] = {
@@ -41,23 +38,20 @@ static const bench_op forward_ops[] = {
     LAYOUTS("group_silu", PLAIN, GROUP(32), SILU),
     LAYOUTS("batch_train", TRAIN, BATCH),
     LAYOUTS("batch_train_relu", TRAIN, BATCH, RELU),
-    LAYOUTS("batch_add_relu", TRAIN | ADD, BATCH, RELU),
-    LAYOUTS("batch_infer", PLAIN | RUNNING, BATCH, .source = NRG_STATISTICS_RUNNING),
+    LAYOUTS("batch_add_relu", TRAIN ADD, BATCH, RELU),
+    LAYOUTS("batch_infer", RUNNING, BATCH, .source = NRG_STATISTICS_RUNNING),
     LAYOUTS("batch_folded", PLAIN, BATCH, .source = NRG_STATISTICS_FOLDED),
     LAYOUTS("instance", PLAIN, INSTANCE),
     LAYOUTS("layer", PLAIN, .over = NRG_CHANNEL_OVER_GROUP, .groups = 1, BENCH_SHAPES(layer_shapes)),
     EXACT("group", PLAIN, GROUP(32)),
     EXACT("group_silu", PLAIN, GROUP(32), SILU),
     EXACT("batch_train", TRAIN, BATCH),
-    EXACT("batch_infer", PLAIN | RUNNING, BATCH, .source = NRG_STATISTICS_RUNNING),
+    EXACT("batch_infer", RUNNING, BATCH, .source = NRG_STATISTICS_RUNNING),
     EXACT("instance", PLAIN, INSTANCE),
 };
 
-#define BACKWARD(name) (1 << NRG_CHANNEL_BACKWARD_##name)
-enum {
-    ALL = BACKWARD(W) | BACKWARD(STATISTICS) | BACKWARD(DX) | BACKWARD(DW) | BACKWARD(DB),
-    ACTIVATED = ALL | BACKWARD(B),
-};
+#define ALL "w,statistics,dx,dw,db"
+#define ACTIVATED ALL ",b"
 
 static const bench_op backward_ops[] = {
     LAYOUTS("group", ALL, GROUP(32)),   LAYOUTS("group_silu", ACTIVATED, GROUP(32), SILU),
@@ -127,44 +121,15 @@ static void find_statistics(const bench_case *c, void *const *part)
         back->size = 0; /* refused and reported, where recomputed statistics would be measured for saved ones */
 }
 
-static rival_job rival_of(const bench_case *c, void *const *part)
+static void rival_numbers(const bench_case *c, void *const *part, rival_job *job)
 {
     const nrg_channel_norm_spec *spec = part[NRG_CHANNEL_SPEC];
-    return (rival_job){
-        .rows = c->shape.rows,
-        .channels = c->shape.channels,
-        .positions = positions_of(c),
-        .groups = groups_of(c),
-        .eps = (float)spec->eps,
-        .momentum = (float)spec->momentum,
-    };
-}
-
-static void rival_of_forward(const bench_case *c, void *const *part, rival_job *job)
-{
-    const nrg_channel_norm_args *a = part[NRG_CHANNEL_ARGS];
-    *job = rival_of(c, part);
-    job->x = a->x;
-    job->y = a->y;
-    job->w = a->w;
-    job->b = a->b;
-    job->o = a->o;
-    job->running_mean = own_memory(a->running_mean_in);
-    job->running_var = own_memory(a->running_var_in);
-}
-
-static void rival_of_backward(const bench_case *c, void *const *part, rival_job *job)
-{
-    const nrg_channel_norm_backward_args *a = part[NRG_CHANNEL_ARGS];
-    *job = rival_of(c, part);
-    job->x = a->x;
-    job->d_o = a->d_o;
-    job->w = a->w;
-    job->b = a->b;
-    job->statistics = a->statistics;
-    job->dx = a->dx;
-    job->dw = a->dw;
-    job->db = a->db;
+    job->rows = c->shape.rows;
+    job->channels = c->shape.channels;
+    job->positions = positions_of(c);
+    job->groups = groups_of(c);
+    job->eps = (float)spec->eps;
+    job->momentum = (float)spec->momentum;
 }
 
 /* A set. With NRG_LAYOUT_NHWC, where the sets lie between each other, all that do so: those of a sample, or, over the batch, the
@@ -192,11 +157,12 @@ const bench_family bench_channel_norm_forward = {
     .function = &forward,
     .prepare = prepare_forward,
     .scan_shape = scan_shape,
-    .rival_job = rival_of_forward,
-    .positive = NRG_BIT(NRG_CHANNEL_RUNNING_VAR_IN),
-    .aside = NRG_BIT(NRG_CHANNEL_STATISTICS),
+    .rival = "x,y,w,b,o,running_mean=running_mean_in,running_var=running_var_in",
+    .rival_numbers = rival_numbers,
+    .positive = "running_var_in",
+    .aside = "statistics",
     .set_elements = set_elements,
-    .read_twice = NRG_BIT(NRG_CHANNEL_X),
+    .read_twice = "x",
 };
 
 const bench_family bench_channel_norm_backward = {
@@ -207,9 +173,10 @@ const bench_family bench_channel_norm_backward = {
     .function = &backward,
     .prepare = prepare_backward,
     .scan_shape = scan_shape,
-    .rival_job = rival_of_backward,
+    .rival = "x,d_o,w,b,statistics,dx,dw,db",
+    .rival_numbers = rival_numbers,
     .ready = find_statistics,
-    .aside = NRG_BIT(NRG_CHANNEL_BACKWARD_STATISTICS),
+    .aside = "statistics",
     .set_elements = set_elements,
-    .read_twice = NRG_BIT(NRG_CHANNEL_BACKWARD_X) | NRG_BIT(NRG_CHANNEL_BACKWARD_D_O),
+    .read_twice = "x,d_o",
 };

@@ -8,16 +8,11 @@
 #include "../../src/operands/embed.h"
 #include "../family.h"
 
-#define TABLE(k) (1 << (NRG_EMBED_TABLE + (k)))
-#define IDS(k) (1 << (NRG_EMBED_IDS + (k)))
-
-enum {
-    TOKENS = TABLE(0) | IDS(0),
-    POSITIONS = TABLE(1),
-    SEGMENTS = TABLE(2) | IDS(2),
-    /* there are limits for two such rows beside the tensors, and not for three */
-    NORM = TOKENS | POSITIONS | 1 << NRG_EMBED_NORM_W | 1 << NRG_EMBED_NORM_B
-};
+#define TOKENS "tables[0].table,tables[0].ids"
+#define POSITIONS "tables[1].table"
+#define SEGMENTS "tables[2].table,tables[2].ids"
+/* there are limits for two such rows beside the tensors, and not for three */
+#define NORM TOKENS "," POSITIONS ",w,b"
 
 /* A few tokens of inference; a batch in L2; a batch from memory. */
 static const bench_shape shapes[] = {BENCH_ROWS(4, 4096), BENCH_ROWS(128, 768), BENCH_ROWS(16384, 768), BENCH_ROWS(1, 64)};
@@ -37,10 +32,10 @@ BENCH_FUNCTION(sum_then_norm, nrg_call_embed_norm_forward, call_both(part, ith, 
 
 static const bench_op ops[] = {
     {"gather", TOKENS, BENCH_SHAPES(shapes)},
-    {"x+position", 1 << NRG_EMBED_X | POSITIONS, BENCH_SHAPES(shapes)},
-    {"bert", TOKENS | POSITIONS | SEGMENTS, BENCH_SHAPES(shapes)},
+    {"x+position", "x," POSITIONS, BENCH_SHAPES(shapes)},
+    {"bert", TOKENS "," POSITIONS "," SEGMENTS, BENCH_SHAPES(shapes)},
     {"sum+layer", NORM, BENCH_SHAPES(shapes), .function = &sum_and_norm},
-    {"sum+layer_r", NORM | 1 << NRG_EMBED_NORM_R, BENCH_SHAPES(shapes), .function = &sum_and_norm},
+    {"sum+layer_r", NORM ",r", BENCH_SHAPES(shapes), .function = &sum_and_norm},
     {"sum_layer", NORM, BENCH_SHAPES(shapes), .function = &sum_then_norm, .fixed_strides = 1},
 };
 
@@ -100,15 +95,12 @@ const bench_family bench_embed = {
     .function = &sum,
     .prepare = prepare,
     .ready = ready,
-    .aside = IDS(0) | IDS(2),
+    .aside = "tables[0].ids,tables[2].ids",
 };
 
 /* ---- gradients ---- */
 
-#define D_TABLE(k) (1 << (NRG_EMBED_BACKWARD_D_TABLE + (k)))
-#define D_IDS(k) (1 << (NRG_EMBED_BACKWARD_IDS + (k)))
-
-enum { BY_IDS = D_TABLE(0) | D_IDS(0), ALL = BY_IDS | D_TABLE(1) | D_TABLE(2) | D_IDS(2) };
+#define BY_IDS "tables[0].d_table,tables[0].ids"
 
 /* option: tokens that a row with tokens has; 0: all of them, whose gradient is f32 as large sums want it. `positions` has no ids,
  * and `bert` beside the tokens positions and segments of two rows. */
@@ -116,8 +108,8 @@ static const bench_op backward_ops[] = {
     {"tokens", BY_IDS, BENCH_SHAPES(batches), .option = 1},
     {"pairs", BY_IDS, BENCH_SHAPES(batches), .option = 2},
     {"one_row", BY_IDS, BENCH_SHAPES(batches)},
-    {"positions", D_TABLE(0), BENCH_SHAPES(batches)},
-    {"bert", ALL, BENCH_SHAPES(batches), .option = 1},
+    {"positions", "tables[0].d_table", BENCH_SHAPES(batches)},
+    {"bert", BY_IDS ",tables[1].d_table,tables[2].d_table,tables[2].ids", BENCH_SHAPES(batches), .option = 1},
 };
 
 static void prepare_backward(const bench_case *c, void *const *part)
@@ -158,5 +150,5 @@ const bench_family bench_embed_backward = {
     .function = &backward,
     .prepare = prepare_backward,
     .ready = ready_backward,
-    .aside = D_IDS(0) | D_IDS(2),
+    .aside = "tables[0].ids,tables[2].ids",
 };

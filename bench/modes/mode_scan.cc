@@ -7,7 +7,9 @@
 #include <memory>
 
 #include "../report/report.h"
-#include "../scan.h"
+extern "C" {
+#include "../../check/data.h"
+}
 #include "modes.h"
 
 namespace bench
@@ -33,6 +35,172 @@ struct Result {
     double ns = 0, reference_ns = 0, other_ns = 0; /* of a call */
     double ratio[RATIOS] = {};                     /* 0: none */
 };
+
+/* ---- drawing ---- */
+
+enum { ROW_MIN = 32, STEP = 64, BYTES_MIN = 8 << 10, BYTES_MAX = 50 << 20, LINE = 64 };
+
+/* An activation in place of its input shrinks its data with each call of a batch, and subnormal numbers are slow. So only calls
+ * that are too long for a batch of many have it. */
+enum { ACTIVATED_BYTES_MIN = 512 << 10 };
+
+/* An op to draw, and the types that pass the filters; the exact grade is of f32 alone. */
+struct Choice {
+    const bench_family *family;
+    const bench_op *op;
+    bool has(const bench_args &args, int dtype) const
+    {
+        return !(op->exact && dtype != NRG_F32) && bench_admits(args.dtype, nrg_dtype_name((nrg_dtype)dtype));
+    }
+};
+
+static std::vector<Choice> choices(const bench_args &args)
+{
+    std::vector<Choice> found;
+    for (size_t i = 0; const bench_family *f = bench_family_at(i); i++)
+        for (const bench_op *op = f->ops; op < f->ops + f->op_count; op++) {
+            const Choice choice = {f, op};
+            if (bench_admits(args.kernel, f->kernel) && bench_admits(args.op, op->name) &&
+                (choice.has(args, NRG_F32) || choice.has(args, NRG_F16) || choice.has(args, NRG_BF16)))
+                found.push_back(choice);
+        }
+    return found;
+}
+
+static size_t up(size_t n, size_t multiple) { return (n + multiple - 1) / multiple * multiple; }
+
+/* The shape of about so many rows of about so many elements that the op accepts, with the numbers that it has come to. */
+static bench_shape shape_for(const bench_case &c, size_t &row, size_t &rows)
+{
+    if (c.family->scan_shape)
+        return c.family->scan_shape(c.op, &row, &rows);
+    if (const size_t heads = c.family->scan_heads) {
+        row = std::min(up(row, 2), (size_t)BENCH_HEAD_MAX);
+        rows = up(rows, heads);
+        return BENCH_IMAGES(rows / heads, heads, 1, row);
+    }
+    /* whole blocks, and whole sets of interleaved rows */
+    const nrg_quant_format format = c.op->format;
+    row = up(row, format && !nrg_quant_has_scales(format) ? nrg_quant_block(format) : 1);
+    rows = up(rows, format ? nrg_quant_rows(format) : 1);
+    return BENCH_ROWS(rows, row);
+}
+
+/* A case, and the one that it is compared with: its rows are of the next multiple of STEP elements, dense and aligned. What is in
+ * place in one is so in the other. The same seed and number give the same case. */
+class Drawn
+{
+  public:
+    bench_case c = {}, reference = {};
+    size_t row = 1; /* elements */
+
+    Drawn(const std::vector<Choice> &from, const bench_args &args, size_t number, nrg_isa isa)
+    {
+        uint64_t state = args.scan_seed;
+        random_ = sweep_random(&state) ^ number;
+        const Choice &choice = from[draw(from.size())];
+        c.family = choice.family;
+        c.op = choice.op;
+        c.dtype = NRG_F32;
+        c.isa = isa;
+        c.store = NRG_STORE_AUTO;
+        const size_t first = draw(3);
+        for (int i = 2; i >= 0; i--)
+            if (const int dtype = NRG_F32 + (int)(first + i) % 3; choice.has(args, dtype))
+                c.dtype = (nrg_dtype)dtype;
+        draw_shapes(args.quick);
+        draw_places();
+        draw_layout();
+        c.layout = &layout_;
+        reference.layout = &reference_layout_;
+    }
+    Drawn(const Drawn &) = delete;
+
+    /* The case's name and "x+4 w+12 o=x y/4100": bytes after a cache line's start; an output in an input's place; the stride of
+     * rows. */
+    std::string names(const char *between) const
+    {
+        const nrg_call *call = bench_function_of(&c)->call;
+        std::string layout;
+        for (int i = 0; i < call->operand_count; i++) {
+            const auto &place = layout_.of[i];
+            if (!place.offset && !place.stride && !place.over)
+                continue;
+            layout += text("%s%s", layout.empty() ? "" : " ", call->operands[i].name);
+            if (place.over)
+                layout += text("=%s", call->operands[place.over - 1].name);
+            if (place.offset)
+                layout += text("+%zu", place.offset);
+            if (place.stride && !place.over)
+                layout += text("/%zu", place.stride);
+        }
+        return name_of(c) + between + (layout.empty() ? "dense" : layout);
+    }
+
+  private:
+    unsigned draw(size_t below) { return sweep_draw(&random_, (unsigned)below); }
+
+    /* Every power of two is as likely. */
+    size_t draw_size(size_t least, unsigned octaves)
+    {
+        const size_t from = least << draw(octaves);
+        return from + draw(from);
+    }
+
+    /* About so many bytes: an op may round the rows up. */
+    void draw_shapes(bool is_quick)
+    {
+        static constexpr unsigned char multiples[] = {1, 1, 8, STEP};
+        row = draw_size(ROW_MIN, 9);
+        row = up(row, multiples[draw(sizeof multiples)]);
+        const size_t bytes = std::min(draw_size(BYTES_MIN, is_quick ? 5 : 13), (size_t)BYTES_MAX);
+        size_t rows = 1;
+        c.shape = shape_for(c, row, rows);
+        rows = std::max(bytes / (bench_case_bytes(&c) / rows), (size_t)1);
+        c.shape = shape_for(c, row, rows);
+        reference = c;
+        size_t reference_row = up(row, STEP);
+        reference.shape = shape_for(c, reference_row, rows);
+    }
+
+    void draw_places()
+    {
+        unsigned taken = 0;
+        if (draw(2) || (c.op->activation && bench_case_bytes(&c) < ACTIVATED_BYTES_MIN))
+            return;
+        for (int out = 0; out < BENCH_OPERANDS; out++)
+            for (int in = 0; in < BENCH_OPERANDS; in++)
+                if (!(taken >> in & 1) && !layout_.of[out].over && bench_fits_over(&c, out, in) && draw(2)) {
+                    layout_.of[out].over = reference_layout_.of[out].over = in + 1;
+                    taken |= 1u << in;
+                }
+    }
+
+    /* Offsets as malloc has them, or any; strides that let rows start anywhere, or at cache lines, as in a view of wider rows. */
+    void draw_layout()
+    {
+        const bool has_offsets = draw(2), is_malloc = draw(2), has_gaps = draw(2), is_view = draw(2);
+        const unsigned gap = 1 + draw(STEP - 1);
+        for (int i = 0; i < BENCH_OPERANDS; i++) {
+            const bench_operand o = bench_operand_of(&c, i);
+            if (!o.bytes || !bench_may_move(&c, i))
+                continue;
+            const size_t unit = is_malloc ? 16 : o.element;
+            if (has_offsets)
+                layout_.of[i].offset = unit * draw(LINE / unit);
+            if (has_gaps && bench_has_stride(&c, i))
+                layout_.of[i].stride = is_view ? up(o.row + 1 + draw(o.row), LINE) : o.row + gap * o.element;
+        }
+        for (auto &place : layout_.of)
+            if (place.over)
+                place = {0, layout_.of[place.over - 1].stride, place.over};
+    }
+
+    uint64_t random_;
+    bench_layout layout_ = {}, reference_layout_ = {};
+};
+
+/* ---- measuring ---- */
 
 /* A case's call, which begins each batch with the same data: fills an input again whose place an output takes. */
 class Placed
@@ -80,18 +248,16 @@ static double work_of(bench_case c)
 class Scan
 {
   public:
-    explicit Scan(const bench_args &args) : args_(args)
+    explicit Scan(const bench_args &args) : args_(args), ops_(choices(args))
     {
-        if (!bench_scan_ops_make(&ops_, &args) || !ops_.count)
-            throw std::runtime_error(ops_.of ? "no op has these names" : "not enough memory");
+        if (ops_.empty())
+            throw std::runtime_error("no op has these names");
         choose_paths();
     }
-    ~Scan() { free(ops_.of); }
 
     void run(size_t number)
     {
-        bench_scan_case drawn;
-        draw(drawn, number);
+        const Drawn drawn(ops_, args_, number, best_);
         try {
             Result r = measured(drawn, number);
             const auto is_beyond = [&](int i) { return r.ratio[i] > limit[i]; };
@@ -102,7 +268,7 @@ class Scan
             }
             results_.push_back(r);
         } catch (const std::runtime_error &wrong) {
-            printf("%zu: %s: %s\n", number, names_of(drawn, ", ").c_str(), wrong.what());
+            printf("%zu: %s: %s\n", number, drawn.names(", ").c_str(), wrong.what());
             refused_++;
         }
     }
@@ -117,7 +283,7 @@ class Scan
 
     size_t print_sum(double seconds) const
     {
-        printf("\n%zu cases of %zu ops in %.0f s, %zu refused\n", results_.size(), ops_.count, seconds, refused_);
+        printf("\n%zu cases of %zu ops in %.0f s, %zu refused\n", results_.size(), ops_.size(), seconds, refused_);
         return refused_;
     }
 
@@ -135,21 +301,7 @@ class Scan
             printf("SKIP: comparison with AVX2: the path is %s, not AVX-512\n", nrg_isa_name(best_));
     }
 
-    /* A drawn case points to its own layout, so that it cannot be a result. */
-    void draw(bench_scan_case &drawn, size_t number) const
-    {
-        bench_scan_draw(&drawn, &ops_, &args_, args_.scan_seed, number);
-        drawn.c.isa = drawn.reference.isa = best_;
-    }
-
-    static std::string names_of(const bench_scan_case &drawn, const char *between)
-    {
-        char layout[BENCH_LAYOUT_MAX];
-        bench_scan_layout_name(&drawn, layout);
-        return name_of(drawn.c) + between + layout;
-    }
-
-    Result measured(const bench_scan_case &drawn, size_t number) const
+    Result measured(const Drawn &drawn, size_t number) const
     {
         /* the case on either path shares memory; the reference has its own, since a family fills some operands to suit a shape */
         const Memory memory(&drawn.c, 1), reference_memory(&drawn.reference, 1);
@@ -169,7 +321,7 @@ class Scan
             call->require_ok();
 
         Result r = {.number = number, .ns = field[0].ns, .reference_ns = field[1].ns};
-        if (drawn.row < BENCH_SCAN_STEP)
+        if (drawn.row < STEP)
             r.ratio[SHORT_ROW] = ratio(field[0], field[1]);
         else
             r.ratio[LONG_ROW] = ratio(field[0], field[1]) * work_of(drawn.reference) / work_of(drawn.c);
@@ -200,15 +352,14 @@ class Scan
         puts(" ratio    case      time   against");
         for (size_t i = 0; i < n && i < WORST; i++) {
             const double against = which == OTHER_PATH ? r[i].other_ns : r[i].reference_ns;
-            bench_scan_case drawn;
-            draw(drawn, r[i].number);
+            const Drawn drawn(ops_, args_, r[i].number, best_);
             printf("%6.2f  %6zu  %8s  %8s  %s\n", r[i].ratio[which], r[i].number, time_text(r[i].ns).c_str(),
-                   time_text(against).c_str(), names_of(drawn, "  ").c_str());
+                   time_text(against).c_str(), drawn.names("  ").c_str());
         }
     }
 
     const bench_args &args_;
-    bench_scan_ops ops_ = {};
+    const std::vector<Choice> ops_;
     nrg_isa best_, other_; /* the same: there is no other */
     std::vector<Result> results_;
     size_t refused_ = 0;

@@ -26,7 +26,7 @@ static void print_head(const bench_args &args, const bench_family &family, const
 {
     title(args, text("%s%sTime of a call, and its roofline fraction (roofline: the fastest loop that only moves the same bytes)",
                      args.kernel ? family.kernel : "", args.kernel ? ": " : ""));
-    if (family.rival_job) {
+    if (family.rival) {
         puts("x plain C: time of the plain C baseline (-O3 -ffast-math, for the path's instruction set) / time of the kernel.");
         if (family.ulp)
             puts("x SLEEF: the same for loops with SLEEF's functions. ulp: the largest errors of kernel, plain C and SLEEF.");
@@ -55,7 +55,7 @@ static Table::Cells figures_of(const bench_args &args, const bench_case &c)
     limit(s.limit_ns);
     if (c.family->set_elements)
         limit(s.twice_ns);
-    if (c.family->rival_job)
+    if (c.family->rival)
         cells.push_back(text_or_dash("%.2f", s.rival_ns[BENCH_NAIVE] / s.ns));
     if (c.family->ulp) {
         cells.push_back(text_or_dash("%.2f", s.rival_ns[BENCH_SLEEF] / s.ns));
@@ -76,7 +76,7 @@ static size_t print_family(const bench_args &args, const bench_family &family, i
                 columns.push_back({of, 8});
     };
     add(family.set_elements, {"fraction 2", "roofline 2"});
-    add(family.rival_job, {"x plain C"});
+    add(family.rival, {"x plain C"});
     add(family.ulp, {"x SLEEF", "ulp", "plain C's", "SLEEF's"});
     columns.push_back({"the roofline's loop", -39});
     Table table(args, columns);

@@ -78,7 +78,7 @@ INLINE void NAME(glu_to_bytes)(const rival_job *job, naive_blocks how)
     const rival_job j = *job;
     float o[256];
     const ELEMENT *restrict a = j.x, *restrict b = j.b;
-    for (size_t at = 0; at < j.dim; at += how.block) {
+    for (size_t at = 0; at < j.rows * j.dim; at += how.block) {
         for (size_t i = 0; i < how.block; i++)
             o[i] = activate(NRG_ACT_SILU, LOAD(a, at + i)) * LOAD(b, at + i);
         put_block(how, 0, how.block, o, (signed char *)j.q + at / how.block * bytes_of_block(how), NULL);

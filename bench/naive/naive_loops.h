@@ -221,9 +221,15 @@ INLINE void NAME(glu_backward)(size_t n, nrg_activation g, const ELEMENT *restri
 }
 
 #define GLU(name, op, ...)                                                                                                       \
-    static void NAME(name)(const rival_job *job) { NAME(glu)(job->dim, (naive_glu){__VA_ARGS__}, job->x, job->b, job->o); }
+    static void NAME(name)(const rival_job *job)                                                                                 \
+    {                                                                                                                            \
+        NAME(glu)(job->rows * job->dim, (naive_glu){__VA_ARGS__}, job->x, job->b, job->o);                                       \
+    }
 #define GLU_BACKWARD(name, op, g)                                                                                                \
-    static void NAME(name)(const rival_job *job) { NAME(glu_backward)(job->dim, g, job->x, job->b, job->d_o, job->dx, job->dz); }
+    static void NAME(name)(const rival_job *job)                                                                                 \
+    {                                                                                                                            \
+        NAME(glu_backward)(job->rows * job->dim, g, job->x, job->b, job->d_o, job->dx, job->dz);                                 \
+    }
 EACH_GLU(GLU)
 EACH_GLU_BACKWARD(GLU_BACKWARD)
 #undef GLU
@@ -321,7 +327,7 @@ static void NAME(softmax_merge)(const rival_job *job)
 {
     const double *s_in = job->y;
     double *s = job->r;
-    float *m = job->o, *inverse = job->dx;
+    float *m = job->dw, *inverse = job->dx;
     for (size_t row = 0; row < job->rows; row++) {
         float most = job->mean[row];
         for (size_t p = 1; p < job->groups; p++) {

@@ -3,36 +3,25 @@
  * SPDX-License-Identifier: MIT */
 #include "norm.h"
 
-#define OPERAND(name) (1 << NRG_NORM_BACKWARD_##name)
-
-enum {
-    ROWS = OPERAND(W) | OPERAND(DX),
-    WEIGHT = OPERAND(DW),
-    BIAS = OPERAND(DB),
-    /* after the sum: r was kept by the forward pass, and a gradient comes down the residual stream. dy is dx: not written */
-    ADD = OPERAND(R) | OPERAND(DR_IN),
-    GATE = OPERAND(Z) | OPERAND(DZ),
-    MEAN = OPERAND(MEAN),
-};
-
 static const bench_shape shapes[] = {BENCH_ROWS(1, 768),    BENCH_ROWS(1, 4096),    BENCH_ROWS(64, 4096), BENCH_ROWS(512, 768),
                                      BENCH_ROWS(512, 4096), BENCH_ROWS(8192, 4096), BENCH_ROWS(4096, 64), BENCH_ROWS(4096, 128),
                                      BENCH_ROWS(1, 64),     BENCH_TAILS(BENCH_ROWS)};
 
 #define SHAPES BENCH_SHAPES(shapes)
 
-/* -dx: without gradients of w and b, as below a frozen norm; -saved: with the mean that the forward pass stored */
+/* add+: after the sum: r was kept by the forward pass, and a gradient comes down the residual stream; dy is dx: not written.
+ * -dx: without gradients of w and b, as below a frozen norm; -saved: with the mean that the forward pass stored */
 static const bench_op ops[] = {
-    {"rms", ROWS | OPERAND(X) | WEIGHT, SHAPES},
-    {"layer", ROWS | OPERAND(X) | WEIGHT | BIAS, SHAPES, .centred = 1},
-    {"add+rms", ROWS | ADD | WEIGHT, SHAPES},
-    {"add+layer", ROWS | ADD | WEIGHT | BIAS, SHAPES, .centred = 1},
-    {"layer-saved", ROWS | OPERAND(X) | WEIGHT | BIAS | MEAN, SHAPES, .centred = 1},
-    {"add+layer-saved", ROWS | ADD | WEIGHT | BIAS | MEAN, SHAPES, .centred = 1},
-    {"layer-exact", ROWS | OPERAND(X) | WEIGHT | BIAS, SHAPES, .centred = 1, .exact = 1}, /* its mean is computed so */
-    {"rms-dx", ROWS | OPERAND(X), SHAPES},
-    {"layer-dx", ROWS | OPERAND(X), SHAPES, .centred = 1},
-    {"rms+silu-post", ROWS | OPERAND(X) | WEIGHT | GATE, SHAPES, .gate = NRG_GATE_POST, .activation = NRG_ACT_SILU},
+    {"rms", "w,dx,x,dw", SHAPES},
+    {"layer", "w,dx,x,dw,db", SHAPES, .centred = 1},
+    {"add+rms", "w,dx,r,dr_in,dw", SHAPES},
+    {"add+layer", "w,dx,r,dr_in,dw,db", SHAPES, .centred = 1},
+    {"layer-saved", "w,dx,x,dw,db,mean", SHAPES, .centred = 1},
+    {"add+layer-saved", "w,dx,r,dr_in,dw,db,mean", SHAPES, .centred = 1},
+    {"layer-exact", "w,dx,x,dw,db", SHAPES, .centred = 1, .exact = 1}, /* its mean is computed so */
+    {"rms-dx", "w,dx,x", SHAPES},
+    {"layer-dx", "w,dx,x", SHAPES, .centred = 1},
+    {"rms+silu-post", "w,dx,x,dw,z,dz", SHAPES, .gate = NRG_GATE_POST, .activation = NRG_ACT_SILU},
 };
 
 static void prepare(const bench_case *c, void *const *part)
@@ -54,26 +43,6 @@ static void ready(const bench_case *c, void *const *part)
         bench_require(nrg_norm_forward(part[NRG_NORM_SPEC], &args, 0, 1));
 }
 
-static void rival_of(const bench_case *c, void *const *part, rival_job *job)
-{
-    const nrg_norm_backward_args *a = part[NRG_NORM_ARGS];
-    *job = (rival_job){
-        .rows = a->rows,
-        .dim = c->shape.dim,
-        .eps = (float)((const nrg_norm_spec *)part[NRG_NORM_SPEC])->eps,
-        .x = a->r ? a->r : a->x,
-        .z = a->z,
-        .w = a->w,
-        .d_o = a->d_o,
-        .dr_in = a->dr_in,
-        .mean = a->mean,
-        .dx = a->dx,
-        .dz = a->dz,
-        .dw = a->dw,
-        .db = a->db,
-    };
-}
-
 static nrg_status reduce(const nrg_norm_spec *spec, const nrg_norm_backward_args *args, int ith, int nth)
 {
     return args->dw || args->db ? nrg_norm_backward_reduce(spec, args, ith, nth) : NRG_OK;
@@ -90,6 +59,6 @@ const bench_family bench_norm_backward = {
     .function = &backward,
     .prepare = prepare,
     .ready = ready,
-    .rival_job = rival_of,
-    .wide = OPERAND(Z),
+    .rival = "x,x=r,z,w,d_o,dr_in,mean,dx,dz,dw,db",
+    .wide = "z",
 };

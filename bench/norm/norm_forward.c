@@ -3,13 +3,6 @@
  * SPDX-License-Identifier: MIT */
 #include "norm.h"
 
-enum {
-    ROWS = 1 << NRG_NORM_W | 1 << NRG_NORM_O,
-    ADD = 1 << NRG_NORM_Y | 1 << NRG_NORM_R,
-    BIAS = 1 << NRG_NORM_B,
-    GATE = 1 << NRG_NORM_Z,
-};
-
 /* One token (1 row), a prompt (512), far out of cache (8192), QK-norm (4096 rows of one head, and 64 in L1). 1x64 is the cost of
  * a call. */
 #define SHAPES                                                                                                                   \
@@ -52,40 +45,34 @@ BENCH_FUNCTION(elements, nrg_call_norm_elements,
                nrg_norm_elements(part[NRG_NORM_SPEC], part[NRG_NORM_ARGS],
                                  ((const nrg_norm_more *)part[NRG_NORM_MORE])->statistics, ith, nth))
 
-/* The two halves of a pass. */
-enum {
-    SUMS = 1 << NRG_NORM_STATISTICS_STATISTICS,
-    FROM_SUMS = 1 << NRG_NORM_ELEMENTS_X | 1 << NRG_NORM_ELEMENTS_W,
-};
-
 /* option: how the rows of x lie; of the permuted ones, where those of o lie otherwise */
 enum { DENSE, PERMUTED, FUSED };
 
 static const bench_op ops[] = {
-    {"rms", ROWS, PLAIN},
-    {"layer", ROWS | BIAS, PLAIN, .centred = 1},
-    {"add+rms", ROWS | ADD, PLAIN},
-    {"add+layer", ROWS | ADD | BIAS, PLAIN, .centred = 1},
-    {"rms+silu-pre", ROWS | GATE, PRE(SILU)},
-    {"rms+silu-post", ROWS | GATE, POST(SILU)},
-    {"add+rms+silu-post", ROWS | ADD | GATE, POST(SILU)},
-    {"layer+gelu-post", ROWS | BIAS | GATE, POST(GELU), .centred = 1},
-    {"rms+silu", ROWS, GATED, .activation = NRG_ACT_SILU}, /* of the output: no z */
-    {"rms-permuted", ROWS, BENCH_SHAPES(head_shapes), .option = PERMUTED, .fixed_strides = 1},
-    {"rms-fused", ROWS, BENCH_SHAPES(fused_shapes), .option = FUSED, .fixed_strides = 1},
-    {"layer-fused", ROWS | BIAS, BENCH_SHAPES(fused_shapes), .centred = 1, .option = FUSED, .fixed_strides = 1},
-    {"rms+silu-pre-g8", ROWS | GATE, GROUPED, .gate = NRG_GATE_PRE, .activation = NRG_ACT_SILU},
-    {"rms+silu-post-g8", ROWS | GATE, GROUPED, .gate = NRG_GATE_POST, .activation = NRG_ACT_SILU},
-    {"rms-exact", ROWS, PLAIN, .exact = 1},
-    {"layer-exact", ROWS | BIAS, PLAIN, .exact = 1, .centred = 1},
-    {"add+rms-exact", ROWS | ADD, PLAIN, .exact = 1},
-    {"add+layer-exact", ROWS | ADD | BIAS, PLAIN, .exact = 1, .centred = 1},
-    {"rms+silu-pre-exact", ROWS | GATE, PRE(SILU), .exact = 1},
-    {"rms-statistics", SUMS, PLAIN, .function = &statistics},
-    {"layer-statistics", SUMS, PLAIN, .centred = 1, .function = &statistics},
-    {"rms-elements", FROM_SUMS, PLAIN, .function = &elements},
-    {"layer-elements", FROM_SUMS | 1 << NRG_NORM_ELEMENTS_B, PLAIN, .centred = 1, .function = &elements},
-    {"rms+silu-post-exact", ROWS | GATE, POST(SILU), .exact = 1},
+    {"rms", "w,o", PLAIN},
+    {"layer", "w,o,b", PLAIN, .centred = 1},
+    {"add+rms", "w,o,y,r", PLAIN},
+    {"add+layer", "w,o,y,r,b", PLAIN, .centred = 1},
+    {"rms+silu-pre", "w,o,z", PRE(SILU)},
+    {"rms+silu-post", "w,o,z", POST(SILU)},
+    {"add+rms+silu-post", "w,o,y,r,z", POST(SILU)},
+    {"layer+gelu-post", "w,o,b,z", POST(GELU), .centred = 1},
+    {"rms+silu", "w,o", GATED, .activation = NRG_ACT_SILU}, /* of the output: no z */
+    {"rms-permuted", "w,o", BENCH_SHAPES(head_shapes), .option = PERMUTED, .fixed_strides = 1},
+    {"rms-fused", "w,o", BENCH_SHAPES(fused_shapes), .option = FUSED, .fixed_strides = 1},
+    {"layer-fused", "w,o,b", BENCH_SHAPES(fused_shapes), .centred = 1, .option = FUSED, .fixed_strides = 1},
+    {"rms+silu-pre-g8", "w,o,z", GROUPED, .gate = NRG_GATE_PRE, .activation = NRG_ACT_SILU},
+    {"rms+silu-post-g8", "w,o,z", GROUPED, .gate = NRG_GATE_POST, .activation = NRG_ACT_SILU},
+    {"rms-exact", "w,o", PLAIN, .exact = 1},
+    {"layer-exact", "w,o,b", PLAIN, .exact = 1, .centred = 1},
+    {"add+rms-exact", "w,o,y,r", PLAIN, .exact = 1},
+    {"add+layer-exact", "w,o,y,r,b", PLAIN, .exact = 1, .centred = 1},
+    {"rms+silu-pre-exact", "w,o,z", PRE(SILU), .exact = 1},
+    {"rms-statistics", "statistics", PLAIN, .function = &statistics},
+    {"layer-statistics", "statistics", PLAIN, .centred = 1, .function = &statistics},
+    {"rms-elements", "x,w", PLAIN, .function = &elements},
+    {"layer-elements", "x,w,b", PLAIN, .centred = 1, .function = &elements},
+    {"rms+silu-post-exact", "w,o,z", POST(SILU), .exact = 1},
 };
 
 static void prepare(const bench_case *c, void *const *part)
@@ -109,28 +96,14 @@ static void prepare(const bench_case *c, void *const *part)
     }
 }
 
-static void rival_of(const bench_case *c, void *const *part, rival_job *job)
+static void rival_numbers(const bench_case *c, void *const *part, rival_job *job)
 {
     const nrg_norm_args *a = part[NRG_NORM_ARGS];
     const size_t element = nrg_dtype_size(c->dtype);
-    *job = (rival_job){
-        .rows = a->rows,
-        .rows2 = a->rows2,
-        .x_stride = a->x_stride[0] / element,
-        .x_stride2 = a->x_stride[1] / element,
-        .dim = c->shape.dim,
-        .groups = c->op->groups,
-        .eps = (float)((const nrg_norm_spec *)part[NRG_NORM_SPEC])->eps,
-        .x = a->x,
-        .y = a->y,
-        .z = a->z,
-        .w = a->w,
-        .b = a->b,
-        .o = a->o,
-        .r = a->r,
-    };
-    if (c->op->function == &statistics || c->op->function == &elements)
-        job->r = own_memory(((const nrg_norm_more *)part[NRG_NORM_MORE])->statistics);
+    job->rows = a->rows;
+    job->rows2 = a->rows2;
+    job->x_stride = a->x_stride[0] / element;
+    job->x_stride2 = a->x_stride[1] / element;
 }
 
 /* Elements have the statistics of their rows. */
@@ -158,7 +131,8 @@ const bench_family bench_norm_forward = {
     .function = &forward,
     .prepare = prepare,
     .ready = ready,
-    .rival_job = rival_of,
+    .rival = "x,y,z,w,b,o,r,r=statistics",
+    .rival_numbers = rival_numbers,
     .scan_shape = scan_shape,
-    .wide = 1 << NRG_NORM_Z,
+    .wide = "z",
 };

@@ -3,8 +3,6 @@
  * SPDX-License-Identifier: MIT */
 #include "norm.h"
 
-enum { ADD = 1 << NRG_NORM_Y | 1 << NRG_NORM_R, ROWS = 1 << NRG_NORM_W | 1 << NRG_NORM_PACKED, SCALES = 1 << NRG_NORM_SCALES };
-
 #define SHAPES(smallest)                                                                                                         \
     {                                                                                                                            \
         BENCH_ROWS(1, 4096), BENCH_ROWS(512, 4096), BENCH_ROWS(8192, 4096), BENCH_ROWS(1, smallest)                              \
@@ -13,11 +11,12 @@ static const bench_shape shapes[] = SHAPES(64), super_blocks[] = SHAPES(256);
 
 #define OP(name, there, to, where)                                                                                               \
     {                                                                                                                            \
-        name, ROWS | (there), BENCH_SHAPES(where), .format = NRG_QUANT_##to                                                      \
+        name, there, BENCH_SHAPES(where), .format = NRG_QUANT_##to                                                               \
     }
 
-static const bench_op ops[] = {OP("rms-q8_0", 0, Q8_0, shapes), OP("add+rms-q8_0", ADD, Q8_0, shapes),
-                               OP("add+rms-q8_k", ADD, Q8_K, super_blocks), OP("add+rms-int8", ADD | SCALES, INT8, shapes)};
+static const bench_op ops[] = {OP("rms-q8_0", "w,packed", Q8_0, shapes), OP("add+rms-q8_0", "y,w,r,packed", Q8_0, shapes),
+                               OP("add+rms-q8_k", "y,w,r,packed", Q8_K, super_blocks),
+                               OP("add+rms-int8", "y,w,r,packed,scales", INT8, shapes)};
 
 static void prepare(const bench_case *c, void *const *part)
 {
@@ -25,20 +24,6 @@ static void prepare(const bench_case *c, void *const *part)
     *(nrg_norm_spec *)part[NRG_NORM_SPEC] = bench_norm_spec(c);
     *args = nrg_norm_args_init(c->shape.rows, NULL, NULL, NULL);
     args->store = c->store;
-}
-
-static void rival_of(const bench_case *c, void *const *part, rival_job *job)
-{
-    const nrg_norm_args *a = part[NRG_NORM_ARGS];
-    *job = (rival_job){.rows = a->rows,
-                       .dim = c->shape.dim,
-                       .eps = (float)((const nrg_norm_spec *)part[NRG_NORM_SPEC])->eps,
-                       .x = a->x,
-                       .y = a->y,
-                       .w = a->w,
-                       .r = a->r,
-                       .q = a->packed,
-                       .scales = a->scales};
 }
 
 BENCH_FUNCTION(quantized, nrg_call_norm_forward, nrg_norm_forward(part[NRG_NORM_SPEC], part[NRG_NORM_ARGS], ith, nth))
@@ -50,5 +35,5 @@ const bench_family bench_norm_quantized = {
     .quick_shapes = "1x4096,512x4096",
     .function = &quantized,
     .prepare = prepare,
-    .rival_job = rival_of,
+    .rival = "x,y,w,r,q=packed,scales",
 };

@@ -5,17 +5,6 @@
 #include "../../src/operands/norm_sandwich.h"
 #include "norm.h"
 
-#define BACKWARD(name) (1 << NRG_SANDWICH_BACKWARD_##name)
-
-enum {
-    WEIGHTS = 1 << NRG_SANDWICH_W1 | 1 << NRG_SANDWICH_W2,
-    TO_O = WEIGHTS | 1 << NRG_SANDWICH_O,
-    STORED = 1 << NRG_SANDWICH_R,
-    BIASES = 1 << NRG_SANDWICH_B1 | 1 << NRG_SANDWICH_B2,
-    GRADIENTS = BACKWARD(W1) | BACKWARD(W2) | BACKWARD(DR_IN) | BACKWARD(DY),
-    SUMS = BACKWARD(DW1) | BACKWARD(DW2),
-};
-
 #define SHAPES(smallest)                                                                                                         \
     {                                                                                                                            \
         BENCH_ROWS(1, 768), BENCH_ROWS(1, 2048), BENCH_ROWS(1, 4096), BENCH_ROWS(64, 4096), BENCH_ROWS(512, 2304),               \
@@ -77,28 +66,28 @@ BENCH_FUNCTION_OF_TWO(backward_in_two, nrg_call_norm_sandwich_backward, both_bac
 
 #define PLAIN BENCH_SHAPES(shapes)
 static const bench_op ops[] = {
-    {"sandwich", TO_O | STORED, PLAIN, .function = &in_one},
-    {"turns", TO_O | STORED, PLAIN, .function = &in_two, .fixed_strides = 1},
-    {"sandwich-o", TO_O, PLAIN, .function = &in_one},
-    {"sandwich-layer", TO_O | BIASES | STORED, PLAIN, .centred = 1, .function = &in_one},
-    {"turns-layer", TO_O | BIASES | STORED, PLAIN, .centred = 1, .function = &in_two, .fixed_strides = 1},
-    {"sandwich-backward", GRADIENTS, PLAIN, .function = &backward_in_one},
-    {"turns-backward", GRADIENTS, PLAIN, .function = &backward_in_two, .fixed_strides = 1},
-    {"sandwich-backward-dw", GRADIENTS | SUMS, PLAIN, .function = &backward_in_one},
-    {"turns-backward-dw", GRADIENTS | SUMS, PLAIN, .function = &backward_in_two, .fixed_strides = 1},
+    {"sandwich", "w1,w2,o,r", PLAIN, .function = &in_one},
+    {"turns", "w1,w2,o,r", PLAIN, .function = &in_two, .fixed_strides = 1},
+    {"sandwich-o", "w1,w2,o", PLAIN, .function = &in_one},
+    {"sandwich-layer", "w1,w2,o,b1,b2,r", PLAIN, .centred = 1, .function = &in_one},
+    {"turns-layer", "w1,w2,o,b1,b2,r", PLAIN, .centred = 1, .function = &in_two, .fixed_strides = 1},
+    {"sandwich-backward", "w1,w2,dr_in,dy", PLAIN, .function = &backward_in_one},
+    {"turns-backward", "w1,w2,dr_in,dy", PLAIN, .function = &backward_in_two, .fixed_strides = 1},
+    {"sandwich-backward-dw", "w1,w2,dr_in,dy,dw1,dw2", PLAIN, .function = &backward_in_one},
+    {"turns-backward-dw", "w1,w2,dr_in,dy,dw1,dw2", PLAIN, .function = &backward_in_two, .fixed_strides = 1},
 };
 
 /* To bytes: in one call, and in two, of which the second makes them. */
 #define BYTES(name, run, there, to, where)                                                                                       \
     {                                                                                                                            \
-        name, WEIGHTS | STORED | 1 << NRG_SANDWICH_PACKED | (there), BENCH_SHAPES(where),                                        \
-            .function = &(run), .format = NRG_QUANT_##to, .fixed_strides = &(run) == &in_two                                     \
+        name, "w1,w2,r,packed" there, BENCH_SHAPES(where), .function = &(run), .format = NRG_QUANT_##to,                         \
+                                                           .fixed_strides = &(run) == &in_two                                    \
     }
 static const bench_op quantized_ops[] = {
-    BYTES("sandwich-q8_0", in_one, 0, Q8_0, shapes),
-    BYTES("turns-q8_0", in_two, 0, Q8_0, shapes),
-    BYTES("sandwich-q8_k", in_one, 0, Q8_K, super_blocks),
-    BYTES("sandwich-int8", in_one, 1 << NRG_SANDWICH_SCALES, INT8, shapes),
+    BYTES("sandwich-q8_0", in_one, , Q8_0, shapes),
+    BYTES("turns-q8_0", in_two, , Q8_0, shapes),
+    BYTES("sandwich-q8_k", in_one, , Q8_K, super_blocks),
+    BYTES("sandwich-int8", in_one, ",scales", INT8, shapes),
 };
 
 static void prepare(const bench_case *c, void *const *part)
@@ -117,25 +106,6 @@ static void prepare(const bench_case *c, void *const *part)
     }
 }
 
-/* Of the ops that the naive loops know. */
-static void rival_of(const bench_case *c, void *const *part, rival_job *job)
-{
-    const nrg_norm_sandwich_args *a = part[NRG_SANDWICH_ARGS];
-    *job = (rival_job){
-        .rows = a->rows,
-        .dim = c->shape.dim,
-        .eps = (float)((const nrg_norm_spec *)part[NRG_SANDWICH_FIRST])->eps,
-        .x = a->x,
-        .y = a->y,
-        .w = a->w1,
-        .w2 = a->w2,
-        .o = a->o,
-        .r = a->r,
-        .q = a->packed,
-        .scales = a->scales,
-    };
-}
-
 const bench_family bench_norm_sandwich = {
     .kernel = "norm_sandwich",
     BENCH_OPS(ops),
@@ -143,7 +113,7 @@ const bench_family bench_norm_sandwich = {
     .quick_shapes = "1x4096,512x4096",
     .function = &in_one,
     .prepare = prepare,
-    .rival_job = rival_of,
+    .rival = "x,y,w=w1,w2,o,r,q=packed,scales",
 };
 
 const bench_family bench_norm_sandwich_quantized = {
@@ -153,5 +123,5 @@ const bench_family bench_norm_sandwich_quantized = {
     .quick_shapes = "1x4096,512x4096",
     .function = &in_one,
     .prepare = prepare,
-    .rival_job = rival_of,
+    .rival = "x,y,w=w1,w2,o,r,q=packed,scales",
 };

@@ -20,13 +20,12 @@ static const bench_shape shapes[] = SHAPES(64), super_blocks[] = SHAPES(256), gr
     {                                                                                                                            \
         name, there, BENCH_SHAPES(where), .format = NRG_QUANT_##to                                                               \
     }
-#define OPS(scales)                                                                                                              \
-    OP("q8_0", 0, Q8_0, shapes), OP("q8_k", 0, Q8_K, super_blocks), OP("q8_0-4x4", 0, Q8_0_4X4, fours),                          \
-        OP("q8_0-4x8", 0, Q8_0_4X8, fours), OP("q8_k-4x8", 0, Q8_K_4X8, super_fours), OP("int8", scales, INT8, shapes),          \
-        OP("int8-32", scales, INT8_32, groups), OP("int8-128", scales, INT8_128, groups)
+#define OPS                                                                                                                      \
+    OP("q8_0", NULL, Q8_0, shapes), OP("q8_k", NULL, Q8_K, super_blocks), OP("q8_0-4x4", NULL, Q8_0_4X4, fours),                 \
+        OP("q8_0-4x8", NULL, Q8_0_4X8, fours), OP("q8_k-4x8", NULL, Q8_K_4X8, super_fours), OP("int8", "scales", INT8, shapes),  \
+        OP("int8-32", "scales", INT8_32, groups), OP("int8-128", "scales", INT8_128, groups)
 
-static const bench_op quantize_ops[] = {OPS(1u << NRG_QUANTIZE_SCALES)};
-static const bench_op dequantize_ops[] = {OPS(1u << NRG_DEQUANTIZE_SCALES)};
+static const bench_op ops[] = {OPS};
 
 static void prepare(const bench_case *c, void *const *part)
 {
@@ -52,40 +51,26 @@ static void ready_back(const bench_case *c, void *const *part)
     bench_require(nrg_quantize(&args, 0, 1));
 }
 
-static void rival_of(const bench_case *c, void *const *part, rival_job *job)
-{
-    const nrg_quantize_args *a = part[0];
-    (void)c;
-    *job = (rival_job){.rows = a->rows, .dim = a->dim, .x = a->x, .q = a->packed, .scales = a->scales};
-}
-
-static void rival_of_back(const bench_case *c, void *const *part, rival_job *job)
-{
-    const nrg_dequantize_args *a = part[0];
-    (void)c;
-    *job = (rival_job){.rows = a->rows, .dim = a->dim, .o = a->o, .q = own_memory(a->packed), .scales = own_memory(a->scales)};
-}
-
 BENCH_FUNCTION(quantize, nrg_call_quantize, nrg_quantize(part[0], ith, nth))
 BENCH_FUNCTION(dequantize, nrg_call_dequantize, nrg_dequantize(part[0], ith, nth))
 
 const bench_family bench_quantize = {
     .kernel = "quantize",
-    BENCH_OPS(quantize_ops),
+    BENCH_OPS(ops),
     .quick_ops = "q8_0",
     .quick_shapes = "1x4096,512x4096",
     .function = &quantize,
     .prepare = prepare,
-    .rival_job = rival_of,
+    .rival = "x,q=packed,scales",
 };
 
 const bench_family bench_dequantize = {
     .kernel = "dequantize",
-    BENCH_OPS(dequantize_ops),
+    BENCH_OPS(ops),
     .quick_ops = "q8_0",
     .quick_shapes = "1x4096,512x4096",
     .function = &dequantize,
     .prepare = prepare_back,
     .ready = ready_back,
-    .rival_job = rival_of_back,
+    .rival = "o,q=packed,scales",
 };

@@ -12,11 +12,9 @@
 
 static const bench_shape shapes[] = {BENCH_ROWS(64, 64), BENCH_ROWS(256, 256), BENCH_ROWS(512, 512), BENCH_ROWS(1, 64)};
 
-#define BACKWARD(name) (1 << NRG_RECURRENT_BACKWARD_##name)
-
-static const bench_op forward_ops[] = {{"chain", 1 << NRG_RECURRENT_B, BENCH_SHAPES(shapes)}};
-static const bench_op backward_ops[] = {{"chain", BACKWARD(D_P0), BENCH_SHAPES(shapes)}};
-static const bench_op reduce_ops[] = {{"dw+db", BACKWARD(DW) | BACKWARD(DB), BENCH_SHAPES(shapes)}};
+static const bench_op forward_ops[] = {{"chain", "b", BENCH_SHAPES(shapes)}};
+static const bench_op backward_ops[] = {{"chain", "d_p0", BENCH_SHAPES(shapes)}};
+static const bench_op reduce_ops[] = {{"dw+db", "dw,db", BENCH_SHAPES(shapes)}};
 
 static void prepare_forward(const bench_case *c, void *const *part)
 {
@@ -73,6 +71,6 @@ const bench_family bench_recurrent_reduce = {
     .function = &reduce,
     .prepare = prepare_backward,
     .scan_shape = scan_shape,
-    .aside = BACKWARD(W) | BACKWARD(DW), /* w is not read */
-    .also = BENCH_OUT,                   /* dw */
+    .aside = "w,dw",   /* w is not read */
+    .also = BENCH_OUT, /* dw */
 };

@@ -4,15 +4,11 @@
 #include "../../src/operands/relative_shift.h"
 #include "../family.h"
 
-#define FORWARD(name) (1 << NRG_HEAD_BIAS_##name)
-#define BACKWARD(name) (1 << NRG_HEAD_BIAS_BACKWARD_##name)
-
 static const bench_shape shapes[] = {BENCH_ROWS(1, 4096), BENCH_ROWS(64, 1024), BENCH_ROWS(8192, 1024), BENCH_ROWS(4096, 4096),
                                      BENCH_ROWS(1, 64)};
 
-static const bench_op forward_ops[] = {{"pair", FORWARD(U) | FORWARD(V) | FORWARD(O_U) | FORWARD(O_V), BENCH_SHAPES(shapes)}};
-static const bench_op backward_ops[] = {
-    {"pair", BACKWARD(D_O_U) | BACKWARD(D_O_V) | BACKWARD(DQ) | BACKWARD(DU) | BACKWARD(DV), BENCH_SHAPES(shapes)}};
+static const bench_op forward_ops[] = {{"pair", "u,v,o_u,o_v", BENCH_SHAPES(shapes)}};
+static const bench_op backward_ops[] = {{"pair", "d_o_u,d_o_v,dq,du,dv", BENCH_SHAPES(shapes)}};
 
 static void prepare(const bench_case *c, void *const *part)
 {
@@ -20,12 +16,6 @@ static void prepare(const bench_case *c, void *const *part)
     const size_t head = c->shape.channels ? c->shape.width : 64;
     *args = nrg_head_bias_args_init(c->dtype, 1, c->shape.dim / head, c->shape.rows, head);
     args->store = c->store;
-}
-
-static bench_shape scan_shape(const bench_op *op, size_t *row, size_t *rows)
-{
-    (void)op;
-    return bench_scan_heads(8, row, rows);
 }
 
 BENCH_FUNCTION(forward, nrg_call_head_bias_forward, nrg_head_bias_forward(part[NRG_HEAD_BIAS_ARGS], ith, nth))
@@ -38,7 +28,7 @@ const bench_family bench_head_bias_pair = {
     .quick_shapes = "64x1024,8192x1024",
     .function = &forward,
     .prepare = prepare,
-    .scan_shape = scan_shape,
+    .scan_heads = 8,
 };
 
 const bench_family bench_head_bias_pair_backward = {
@@ -48,5 +38,5 @@ const bench_family bench_head_bias_pair_backward = {
     .quick_shapes = "64x1024,8192x1024",
     .function = &backward,
     .prepare = prepare,
-    .scan_shape = scan_shape,
+    .scan_heads = 8,
 };

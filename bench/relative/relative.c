@@ -18,9 +18,9 @@ static const bench_shape shapes[] = {BENCH_ROWS(HEADS * 128, 128), BENCH_ROWS(HE
     {                                                                                                                            \
         {"clip", operands, BENCH_SHAPES(shapes), .option = CLIP}, { "all", operands, BENCH_SHAPES(shapes) }                      \
     }
-static const bench_op scores_ops[] = OPS(0);
-static const bench_op values_ops[] = OPS(1 << NRG_RELATIVE_VALUES_ENDS);
-static const bench_op backward_ops[] = OPS(1 << NRG_RELATIVE_BACKWARD_ENDS);
+static const bench_op scores_ops[] = OPS(NULL);
+static const bench_op values_ops[] = OPS("ends");
+static const bench_op backward_ops[] = OPS("ends_in");
 
 /* Queries and keys of every case stand at the same positions. */
 static void prepare(const bench_case *c, void *const *part)
@@ -69,7 +69,7 @@ const bench_family bench_relative_scores = {
     .function = &scores,
     .prepare = prepare,
     .scan_shape = scan_shape,
-    .aside = NRG_BIT(NRG_RELATIVE_SCORES_Q) | NRG_BIT(NRG_RELATIVE_SCORES_TABLE),
+    .aside = "q,table",
     .also = BENCH_IN,
 };
 
@@ -81,7 +81,7 @@ const bench_family bench_relative_values = {
     .function = &values,
     .prepare = prepare,
     .scan_shape = scan_shape,
-    .aside = (unsigned)~NRG_BIT(NRG_RELATIVE_VALUES_A),
+    .aside = "table,o,ends",
     .also = BENCH_OUT,
 };
 
@@ -94,6 +94,6 @@ const bench_family bench_relative_backward = {
     .prepare = prepare,
     .scan_shape = scan_shape,
     .ready = find_ends,
-    .aside = (unsigned)~NRG_BIT(NRG_RELATIVE_BACKWARD_A),
+    .aside = "q,ends_in,d_table",
     .also = BENCH_OUT,
 };

@@ -11,9 +11,9 @@ BENCH_FUNCTION(backward, nrg_call_relative_shift_backward, nrg_relative_shift_ba
 
 /* option: to scores that are there, which are then read as well */
 static const bench_op ops[] = {
-    {"store", 0, BENCH_SHAPES(shapes)},
-    {"add", 0, BENCH_SHAPES(shapes), .option = 1},
-    {"backward", 0, BENCH_SHAPES(shapes), .function = &backward},
+    {"store", NULL, BENCH_SHAPES(shapes)},
+    {"add", NULL, BENCH_SHAPES(shapes), .option = 1},
+    {"backward", NULL, BENCH_SHAPES(shapes), .function = &backward},
 };
 
 static void prepare(const bench_case *c, void *const *part)

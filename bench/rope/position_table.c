@@ -9,8 +9,8 @@ static const bench_shape shapes[] = {BENCH_ROWS(1, 128), BENCH_ROWS(64, 128), BE
 
 /* option: the layout */
 static const bench_op ops[] = {
-    {"concatenated", 0, BENCH_SHAPES(shapes), .option = NRG_SINUSOIDAL_CONCATENATED},
-    {"interleaved", 0, BENCH_SHAPES(shapes), .option = NRG_SINUSOIDAL_INTERLEAVED},
+    {"concatenated", NULL, BENCH_SHAPES(shapes), .option = NRG_SINUSOIDAL_CONCATENATED},
+    {"interleaved", NULL, BENCH_SHAPES(shapes), .option = NRG_SINUSOIDAL_INTERLEAVED},
 };
 
 static void prepare(const bench_case *c, void *const *part)
@@ -49,5 +49,5 @@ const bench_family bench_position_table = {
     .prepare = prepare,
     .scan_shape = scan_shape,
     .ready = ready,
-    .aside = NRG_BIT(NRG_SINUSOIDAL_TABLE_FREQUENCIES),
+    .aside = "frequencies",
 };

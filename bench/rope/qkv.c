@@ -18,12 +18,6 @@ static const double eps = 1e-6;
 
 static size_t head_of(const bench_case *c) { return c->shape.channels ? c->shape.width : HEAD; }
 
-static bench_shape scan_shape(const bench_op *op, size_t *row, size_t *rows)
-{
-    (void)op;
-    return bench_scan_heads(Q_HEADS, row, rows);
-}
-
 static void prepare(const bench_case *c, void *const *part)
 {
     nrg_qkv_args *a = part[NRG_QKV_ARGS];
@@ -55,7 +49,7 @@ BENCH_FUNCTION(normed, nrg_call_qkv, nrg_qkv_forward(part[NRG_QKV_NORM], part[NR
 BENCH_FUNCTION(bare, nrg_call_qkv_bare, nrg_qkv_forward(NULL, part[NRG_QKV_ROPE], part[NRG_QKV_ARGS], ith, nth))
 
 /* Its table, ready made, is the workspace's. */
-static void rival_of(const bench_case *c, void *const *part, rival_job *job)
+static void rival_numbers(const bench_case *c, void *const *part, rival_job *job)
 {
     const nrg_qkv_args *a = part[NRG_QKV_ARGS];
     double frequencies[HEAD], magnitude;
@@ -69,33 +63,19 @@ static void rival_of(const bench_case *c, void *const *part, rival_job *job)
     const nrg_rope_table_args args =
         nrg_rope_table_args_init(c->shape.rows, frequencies, magnitude, (float *)(void *)(first + at));
     bench_require(nrg_rope_table(rope, &args, 0, 1));
-    *job = (rival_job){.rows = a->tokens,
-                       .dim = ROW,
-                       .head_dim = HEAD,
-                       .k_heads = K_HEADS,
-                       .eps = (float)eps,
-                       .table = args.table,
-                       .x = a->q,
-                       .k = a->k,
-                       .v = a->v,
-                       .q_w = a->q_w,
-                       .k_w = a->k_w,
-                       .slots = a->slots,
-                       .o = a->q_o,
-                       .k_o = a->k_o,
-                       .v_o = a->v_o};
+    job->head_dim = HEAD;
+    job->k_heads = K_HEADS;
+    job->table = args.table;
 }
 
-#define TENSORS                                                                                                                  \
-    (1 << NRG_QKV_Q | 1 << NRG_QKV_K | 1 << NRG_QKV_V | 1 << NRG_QKV_Q_O | 1 << NRG_QKV_K_O | 1 << NRG_QKV_V_O |                 \
-     1 << NRG_QKV_SLOTS)
+#define TENSORS "q,k,v,slots,q_o,k_o,v_o"
 #define IN_SLOTS(name, bits)                                                                                                     \
     {                                                                                                                            \
         name, TENSORS, BENCH_SHAPES(shapes), .function = &bare, .option = (bits)                                                 \
     }
 #define NORMED(name, bits)                                                                                                       \
     {                                                                                                                            \
-        name, TENSORS | 1 << NRG_QKV_Q_W | 1 << NRG_QKV_K_W, BENCH_SHAPES(shapes), .option = NORM | NEOX | (bits)                \
+        name, TENSORS ",q_w,k_w", BENCH_SHAPES(shapes), .option = NORM | NEOX | (bits)                                           \
     }
 static const bench_op ops[] = {
     IN_SLOTS("llama", 0), IN_SLOTS("llama-f16", CACHE_F16), IN_SLOTS("llama-f16-anew", CACHE_F16 | ANEW),
@@ -109,10 +89,10 @@ const bench_family bench_qkv = {
     .quick_shapes = "1x4096,512x4096",
     .function = &normed,
     .prepare = prepare,
-    .scan_shape = scan_shape,
-    .rival_job = rival_of,
+    .scan_heads = Q_HEADS,
+    .rival = "x=q,k,v,q_w,k_w,slots,o=q_o,k_o,v_o",
+    .rival_numbers = rival_numbers,
     .ready = ready,
-    .aside = 1 << NRG_QKV_SLOTS | 1 << NRG_QKV_Q_W | 1 << NRG_QKV_K_W | 1 << NRG_QKV_WORKSPACE | 1 << NRG_QKV_K | 1 << NRG_QKV_V |
-             1 << NRG_QKV_K_O | 1 << NRG_QKV_V_O,
+    .aside = "slots,q_w,k_w,workspace,k,v,k_o,v_o",
     .also = BENCH_IN,
 };

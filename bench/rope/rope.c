@@ -14,12 +14,6 @@ enum { ROTATION = NRG_NORM_ROPE_SPEC };
 
 static size_t head_of(const bench_case *c) { return c->shape.channels ? c->shape.width : HEAD; }
 
-static bench_shape scan_shape(const bench_op *op, size_t *row, size_t *rows)
-{
-    (void)op;
-    return bench_scan_heads(8, row, rows);
-}
-
 /* option: the mode */
 static void prepare_rotation(const bench_case *c, void *const *part)
 {
@@ -39,18 +33,18 @@ static void ready_rotation(const bench_case *c, void *const *part)
     bench_require(nrg_rope_table(part[NRG_ROPE_SPEC], &table, 0, 1));
 }
 
-static void rival_of_rotation(const bench_case *c, void *const *part, rival_job *job)
+static void rival_numbers(const bench_case *c, void *const *part, rival_job *job)
 {
-    const nrg_rope_args *a = part[NRG_ROPE_ARGS];
-    *job = (rival_job){.rows = a->tokens, .dim = c->shape.dim, .head_dim = HEAD, .x = a->q, .o = a->q_o, .table = a->table};
+    (void)c;
+    (void)part;
+    job->head_dim = HEAD;
 }
 
 BENCH_FUNCTION(rotation, nrg_call_rope, nrg_rope_forward(part[NRG_ROPE_SPEC], part[NRG_ROPE_ARGS], ith, nth))
 
-#define TENSORS(q_o) (1 << NRG_ROPE_Q | 1 << (q_o))
 static const bench_op ops[] = {
-    {"normal", TENSORS(NRG_ROPE_Q_O), BENCH_SHAPES(shapes), .option = NRG_ROPE_NORMAL},
-    {"neox", TENSORS(NRG_ROPE_Q_O), BENCH_SHAPES(shapes), .option = NRG_ROPE_NEOX},
+    {"normal", "q,q_o", BENCH_SHAPES(shapes), .option = NRG_ROPE_NORMAL},
+    {"neox", "q,q_o", BENCH_SHAPES(shapes), .option = NRG_ROPE_NEOX},
 };
 
 const bench_family bench_rope = {
@@ -60,10 +54,11 @@ const bench_family bench_rope = {
     .quick_shapes = "1x4096,512x4096",
     .function = &rotation,
     .prepare = prepare_rotation,
-    .scan_shape = scan_shape,
-    .rival_job = rival_of_rotation,
+    .scan_heads = 8,
+    .rival = "x=q,o=q_o,table",
+    .rival_numbers = rival_numbers,
     .ready = ready_rotation,
-    .aside = NRG_BIT(NRG_ROPE_TABLE),
+    .aside = "table",
 };
 
 /* ---- with a norm, in one call and in two ---- */
@@ -81,8 +76,8 @@ BENCH_FUNCTION(in_two, nrg_call_norm_rope_forward, call_both(part, ith, nth))
 
 #define NORMED(name, call, mode, is_exact)                                                                                       \
     {                                                                                                                            \
-        name, 1 << NRG_NORM_ROPE_Q_W | TENSORS(NRG_NORM_ROPE_Q_O), BENCH_SHAPES(shapes),                                         \
-            .function = &(call), .option = NRG_ROPE_##mode, .exact = (is_exact), .fixed_strides = &(call) == &in_two             \
+        name, "q,q's w,q_o", BENCH_SHAPES(shapes), .function = &(call), .option = NRG_ROPE_##mode, .exact = (is_exact),          \
+                                                   .fixed_strides = &(call) == &in_two                                           \
     }
 static const bench_op normed_ops[] = {
     NORMED("norm+normal", in_one, NORMAL, 0),       NORMED("norm+neox", in_one, NEOX, 0),
@@ -112,14 +107,13 @@ static void ready_normed(const bench_case *c, void *const *part)
     }
 }
 
-static void rival_of_normed(const bench_case *c, void *const *part, rival_job *job)
+/* In two calls, q is where the first one has left its heads. */
+static void rival_numbers_normed(const bench_case *c, void *const *part, rival_job *job)
 {
     const nrg_norm_args *norm = part[NRG_NORM_ROPE_Q_ARGS];
-    rival_of_rotation(c, part + ROTATION, job);
+    rival_numbers(c, part, job);
     if (norm->x)
         job->x = norm->x;
-    job->w = norm->w;
-    job->eps = (float)((const nrg_norm_spec *)part[NRG_NORM_ROPE_NORM])->eps;
 }
 
 const bench_family bench_norm_rope = {
@@ -129,9 +123,10 @@ const bench_family bench_norm_rope = {
     .quick_shapes = "1x4096,512x4096",
     .function = &in_one,
     .prepare = prepare_normed,
-    .scan_shape = scan_shape,
-    .rival_job = rival_of_normed,
+    .scan_heads = 8,
+    .rival = "x=q,o=q_o,table,w=q's w",
+    .rival_numbers = rival_numbers_normed,
     .ready = ready_normed,
-    .aside = NRG_BIT(NRG_ROPE_TABLE) | NRG_BIT(NRG_NORM_ROPE_Q_W),
+    .aside = "table,q's w",
     .also = BENCH_ROW_IN, /* w: a row of limits is a token's heads */
 };

@@ -15,16 +15,10 @@ static const bench_shape large[] = {BENCH_IMAGES(1, 8, 512, 512), BENCH_IMAGES(1
 /* option: the table that the op is named after */
 enum { T5, ALIBI };
 static const bench_op forward_ops[] = {
-    {"t5", 0, BENCH_SHAPES(shapes), .option = T5},
-    {"alibi", 0, BENCH_SHAPES(large), .option = ALIBI},
+    {"t5", NULL, BENCH_SHAPES(shapes), .option = T5},
+    {"alibi", NULL, BENCH_SHAPES(large), .option = ALIBI},
 };
-static const bench_op backward_ops[] = {{"t5", 0, BENCH_SHAPES(shapes)}};
-
-static bench_shape scan_shape(const bench_op *op, size_t *row, size_t *rows)
-{
-    (void)op;
-    return bench_scan_scores(*row, rows);
-}
+static const bench_op backward_ops[] = {{"t5", NULL, BENCH_SHAPES(shapes)}};
 
 static void prepare_forward(const bench_case *c, void *const *part)
 {
@@ -70,10 +64,10 @@ const bench_family bench_score_bias = {
     .quick_shapes = "1x4x128x128,1x32x2048x2048",
     .function = &forward,
     .prepare = prepare_forward,
-    .scan_shape = scan_shape,
+    .scan_shape = bench_scan_scores,
     .ready = fill_table,
-    .wide = NRG_BIT(NRG_SCORE_BIAS_SCORES),
-    .aside = NRG_BIT(NRG_SCORE_BIAS_DIAGONALS),
+    .wide = "scores",
+    .aside = "diagonals",
 };
 
 const bench_family bench_score_bias_backward = {
@@ -83,7 +77,7 @@ const bench_family bench_score_bias_backward = {
     .quick_shapes = "1x4x128x128,1x32x2048x2048",
     .function = &backward,
     .prepare = prepare_backward,
-    .scan_shape = scan_shape,
-    .wide = NRG_BIT(NRG_SCORE_BIAS_BACKWARD_D_O),
-    .aside = NRG_BIT(NRG_SCORE_BIAS_BACKWARD_D_DIAGONALS),
+    .scan_shape = bench_scan_scores,
+    .wide = "d_o",
+    .aside = "d_diagonals",
 };

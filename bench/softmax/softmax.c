@@ -33,18 +33,18 @@ BENCH_FUNCTION(backward, nrg_call_softmax_backward, nrg_softmax_backward(part[NR
 BENCH_FUNCTION(loss_backward, nrg_call_cross_entropy_backward, nrg_cross_entropy_backward(part[0], ith, nth))
 
 static const bench_op forward_ops[] = {
-    {"softmax", 0, BENCH_SHAPES(shapes), .option = PLAIN},
-    {"log-softmax", 0, BENCH_SHAPES(shapes), .option = LOG},
-    {"causal", 0, BENCH_SHAPES(causal_shapes), .option = CAUSAL},
-    {"mask", NRG_BIT(NRG_SOFTMAX_MASK), BENCH_SHAPES(shapes), .option = PLAIN},
-    {"part", NRG_BIT(NRG_SOFTMAX_PART_M_IN) | NRG_BIT(NRG_SOFTMAX_PART_SUM_IN), BENCH_SHAPES(shapes), .function = &in_parts},
-    {"merge", NRG_BIT(NRG_SOFTMAX_MERGE_INVERSE), BENCH_SHAPES(merges), .function = &merge},
-    {"cross-entropy", 0, BENCH_SHAPES(losses), .function = &loss},
+    {"softmax", NULL, BENCH_SHAPES(shapes), .option = PLAIN},
+    {"log-softmax", NULL, BENCH_SHAPES(shapes), .option = LOG},
+    {"causal", NULL, BENCH_SHAPES(causal_shapes), .option = CAUSAL},
+    {"mask", "mask", BENCH_SHAPES(shapes), .option = PLAIN},
+    {"part", "m_in,sum_in", BENCH_SHAPES(shapes), .function = &in_parts},
+    {"merge", "inverse", BENCH_SHAPES(merges), .function = &merge},
+    {"cross-entropy", NULL, BENCH_SHAPES(losses), .function = &loss},
 };
 static const bench_op backward_ops[] = {
-    {"softmax", 0, BENCH_SHAPES(shapes), .option = PLAIN},
-    {"log-softmax", 0, BENCH_SHAPES(shapes), .option = LOG},
-    {"cross-entropy", 0, BENCH_SHAPES(losses), .function = &loss_backward},
+    {"softmax", NULL, BENCH_SHAPES(shapes), .option = PLAIN},
+    {"log-softmax", NULL, BENCH_SHAPES(shapes), .option = LOG},
+    {"cross-entropy", NULL, BENCH_SHAPES(losses), .function = &loss_backward},
 };
 
 static size_t rows_of(bench_shape s) { return s.rows * s.channels * s.height; }
@@ -59,7 +59,7 @@ static bench_shape scan_shape(const bench_op *op, size_t *row, size_t *rows)
     }
     if (op->function == &loss || op->function == &loss_backward)
         return (bench_shape)BENCH_IMAGES(1, 1, *rows, *row);
-    return bench_scan_scores(*row, rows);
+    return bench_scan_scores(op, row, rows);
 }
 
 static void prepare_loss(const bench_case *c, nrg_cross_entropy_args *args)
@@ -103,7 +103,7 @@ static void prepare_forward(const bench_case *c, void *const *part)
     args->causal = c->op->option == CAUSAL;
     args->mask_dtype = NRG_F16;
     args->mask_repeat = NRG_REPEAT_ROWS2 | NRG_REPEAT_ROWS3;
-    if (c->op->operands & NRG_BIT(NRG_SOFTMAX_MASK))
+    if (c->op->operands && strcmp(c->op->operands, "mask") == 0)
         args->mask = &mask;
 }
 
@@ -121,46 +121,10 @@ static void prepare_backward(const bench_case *c, void *const *part)
     args->log = c->op->option == LOG;
 }
 
-static void rival_loss(const nrg_cross_entropy_args *a, rival_job *job)
+static void rival_numbers(const bench_case *c, void *const *part, rival_job *job)
 {
-    *job = (rival_job){.rows = a->rows, .dim = a->classes, .x = a->x, .y = a->ids, .o = a->loss, .dw = a->m, .r = a->others};
-    job->mean = a->m_in;
-    job->w = a->others_in;
-    job->b = a->d_loss;
-    job->dx = a->dx;
-}
-
-static void rival_forward(const bench_case *c, void *const *part, rival_job *job)
-{
-    const nrg_softmax_args *a = part[NRG_SOFTMAX_ARGS];
-    if (c->op->function == &loss) {
-        rival_loss(part[0], job);
-        return;
-    }
-    if (c->op->function == &merge) {
-        const nrg_softmax_merge_args *m = part[0];
-        *job = (rival_job){.rows = m->rows, .groups = m->parts, .mean = m->m_in, .y = m->sum_in, .o = m->m, .r = m->sum};
-        job->dx = m->inverse;
-        return;
-    }
-    *job = (rival_job){.rows = a->batch * a->heads * a->queries, .dim = a->keys, .x = a->x, .o = a->o};
-    if (c->op->function == &in_parts) {
-        const nrg_softmax_state *s = part[NRG_SOFTMAX_STATE];
-        job->mean = s->m_in;
-        job->y = s->sum_in;
-        job->dw = s->m;
-        job->r = s->sum;
-        job->db = s->factor;
-    }
-}
-
-static void rival_backward(const bench_case *c, void *const *part, rival_job *job)
-{
-    const nrg_softmax_backward_args *a = part[NRG_SOFTMAX_ARGS];
-    if (c->op->function == &loss_backward)
-        rival_loss(part[0], job);
-    else
-        *job = (rival_job){.rows = a->batch * a->heads * a->queries, .dim = a->keys, .x = a->o, .d_o = a->d_o, .dx = a->dx};
+    (void)part;
+    job->groups = c->op->function == &merge ? MERGED : 0;
 }
 
 const bench_family bench_softmax = {
@@ -172,10 +136,11 @@ const bench_family bench_softmax = {
     .prepare = prepare_forward,
     .scan_shape = scan_shape,
     .ready = ready,
-    .rival_job = rival_forward,
-    .wide = NRG_BIT(NRG_SOFTMAX_X),
+    .rival = "x,o,mean=m_in,y=sum_in,dw=m,r=sum,db=factor,dx=inverse,y=ids,o=loss,r=others",
+    .rival_numbers = rival_numbers,
+    .wide = "x",
     /* of cross-entropy the classes, and sums: where a loop that only reads leaves its own */
-    .aside = NRG_BIT(NRG_SOFTMAX_MASK) | NRG_BIT(NRG_CROSS_ENTROPY_OTHERS),
+    .aside = "mask,ids,others",
 };
 
 const bench_family bench_softmax_backward = {
@@ -187,6 +152,6 @@ const bench_family bench_softmax_backward = {
     .prepare = prepare_backward,
     .scan_shape = scan_shape,
     .ready = ready,
-    .rival_job = rival_backward,
-    .positive = NRG_BIT(NRG_SOFTMAX_BACKWARD_O),
+    .rival = "x=o,x,d_o,dx,y=ids,mean=m_in,w=others_in,b=d_loss",
+    .positive = "o,x",
 };

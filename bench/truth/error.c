@@ -60,13 +60,12 @@ double bench_error_of(const bench_case *of, const rival_loop *loop)
     bench_memory memory;
     bench_call call;
     double worst = 0;
-    if (!maker || !c.family->rival_job || !bench_memory_make(&memory, &c, 1))
+    if (!maker || !c.family->rival || !bench_memory_make(&memory, &c, 1))
         return 0;
     if (bench_call_bind(&call, &c, &memory) == NULL) {
-        rival_job job = {0};
         if (c.family->ready) /* again: what the other placements have made there is of their own operands */
             c.family->ready(&c, call.parts[0].part);
-        c.family->rival_job(&c, call.parts[0].part, &job);
+        const rival_job job = bench_rival_job(&c, call.parts[0].part);
         bench_call_before(&call);
         bench_call_run(&call, 0, 1);
         if (loop)
