@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../../check/rope/rope.h"
+#include "../../src/operands/norm_rope.h"
 #include "../harness/case_call.h"
 #include "../harness/element.h"
 #include "../harness/rows.h"
