@@ -108,7 +108,7 @@ void sweep_add_call(sweep_case *c, const nrg_call *call, void *const *part, cons
             continue;
         if (!to->rows)
             add(c, slot, o, &s, transposed >> i & 1);
-        to->is_optional &= o->role == NRG_OUT && o->may_be_absent && !(s.needed >> i & 1);
+        to->is_optional &= slot < SWEEP_FIRST_SCRATCH && o->role == NRG_OUT && o->may_be_absent && !(s.needed >> i & 1);
         for (unsigned j = 0; j < call->operand_count; j++)
             if (o->over >> j & 1 && (call->operands[j].role == NRG_IN || !(s.apart >> i & 1)))
                 to->over |= (uint32_t)((uint64_t)1 << slot_of(call, slots, j)); /* no bit of SWEEP_NOWHERE */
@@ -157,27 +157,36 @@ void sweep_bind_call(const sweep_case *c, const nrg_call *call, void *const *par
 
 static void parts_of(sweep_case *c, const sweep_call *call, void *part[NRG_PARTS])
 {
-    for (unsigned i = 0; i < call->call->part_count; i++)
+    for (unsigned i = 0; i < NRG_PARTS; i++)
         part[i] = (unsigned char *)c + call->part[i];
 }
 
-void sweep_add_last(sweep_case *c, const sweep_call *call) { c->calls[c->call_count++] = call; }
-
-void sweep_add(sweep_case *c, const sweep_call *call, uint32_t there, uint32_t transposed)
+static void insert(sweep_case *c, int at, sweep_when when, const sweep_call *call)
 {
-    void *part[NRG_PARTS];
-    parts_of(c, call, part);
-    sweep_add_call(c, call->call, part, call->slots, there, transposed);
-    sweep_add_last(c, call);
+    const size_t after = (size_t)(c->call_count++ - at);
+    memmove(c->calls + at + 1, c->calls + at, after * sizeof *c->calls);
+    memmove(c->when + at + 1, c->when + at, after * sizeof *c->when);
+    c->calls[at] = call;
+    c->when[at] = when;
+    c->fused |= when != SWEEP_ALWAYS;
 }
 
-void sweep_add_first(sweep_case *c, const sweep_call *call, uint32_t there)
+void sweep_add_last(sweep_case *c, sweep_when when, const sweep_call *call) { insert(c, c->call_count, when, call); }
+
+void sweep_add(sweep_case *c, sweep_when when, const sweep_call *call, uint32_t there, uint32_t transposed)
 {
     void *part[NRG_PARTS];
     parts_of(c, call, part);
-    sweep_add_before(c, call->call, part, call->slots, there);
-    memmove(c->calls + 1, c->calls, (size_t)c->call_count++ * sizeof *c->calls);
-    c->calls[0] = call;
+    sweep_add_call(c, call->run->call, part, call->slots, there, transposed);
+    sweep_add_last(c, when, call);
+}
+
+void sweep_add_first(sweep_case *c, sweep_when when, const sweep_call *call, uint32_t there)
+{
+    void *part[NRG_PARTS];
+    parts_of(c, call, part);
+    sweep_add_before(c, call->run->call, part, call->slots, there);
+    insert(c, 0, when, call);
 }
 
 nrg_status sweep_run_calls(const sweep_case *c, unsigned char *memory)
@@ -187,15 +196,15 @@ nrg_status sweep_run_calls(const sweep_case *c, unsigned char *memory)
     for (int i = 0; i < c->call_count; i++) {
         const sweep_call *call = c->calls[i];
         void *part[NRG_PARTS];
-        if (call->when == (c->recompute ? SWEEP_ONLY_FUSED : SWEEP_ONLY_PLAIN))
+        if (c->when[i] == (c->recompute ? SWEEP_FUSED : SWEEP_PLAIN))
             continue;
         parts_of(&bound, call, part);
-        sweep_bind_call(c, call->call, part, call->slots, memory);
+        sweep_bind_call(c, call->run->call, part, call->slots, memory);
         if (call->store)
             memcpy((unsigned char *)&bound + call->store, &c->store, sizeof c->store);
-        SWEEP_EACH_SHARE(status, c, c->shares, call->run(part, ith, nth));
+        SWEEP_EACH_SHARE(status, c, c->shares, call->run->run(part, ith, nth));
         if (call->reduce)
-            SWEEP_EACH_SHARE(status, c, c->reduce_shares, call->reduce(part, ith, nth));
+            SWEEP_EACH_SHARE(status, c, c->reduce_shares, call->reduce->run(part, ith, nth));
     }
     return status;
 }

@@ -4,20 +4,15 @@
 #ifndef NRG_CHECK_LAYOUT_H
 #define NRG_CHECK_LAYOUT_H
 
-#include "../src/operands/operand.h"
+#include "invoke.h"
 #include "sweep.h"
-
-/* A call in one share; part: its structs, in the order of its description. */
-typedef nrg_status sweep_function(void *const *part, int ith, int nth);
 
 /* A call that cases make. The case has its structs, with options and numbers set. */
 typedef struct sweep_call {
-    const nrg_call *call;
-    sweep_function *run, *reduce; /* reduce: after all shares of run; NULL: there is no second phase */
-    const unsigned char *slots;   /* of its operands; NULL: one after the other, from SWEEP_IN, SWEEP_OUT and SWEEP_SCRATCH on */
-    uint16_t part[NRG_PARTS];     /* where in the case its structs are: SWEEP_AT */
-    uint16_t store;               /* where in the case the field is that has c->store; 0: none */
-    enum { SWEEP_ALWAYS, SWEEP_ONLY_FUSED, SWEEP_ONLY_PLAIN } when; /* PLAIN: in the reference */
+    const invoke_function *run, *reduce; /* reduce: after all shares of run; NULL: there is no second phase */
+    const unsigned char *slots;          /* of its operands; NULL: from SWEEP_IN, SWEEP_OUT and SWEEP_SCRATCH on */
+    uint16_t part[NRG_PARTS];            /* where in the case its structs are: SWEEP_AT */
+    uint16_t store;                      /* where in the case the field is that has c->store; 0: none */
 } sweep_call;
 
 /* The place of the one struct that a family's cases keep in sweep_case.structs; or of a field, where they keep several. */
@@ -31,13 +26,13 @@ static inline const void *sweep_const_structs(const sweep_case *c) { return c->s
 /* Adds a call, after those before it, and its operands, as its description has them: those whose bit is set in `there` or that
  * may not be absent. What another call has added stays as it is. transposed: bits of operands with two levels or three whose
  * second lies inside the first. In place, or absent, they may be as the descriptions of all calls say. */
-void sweep_add(sweep_case *c, const sweep_call *call, uint32_t there, uint32_t transposed);
+void sweep_add(sweep_case *c, sweep_when when, const sweep_call *call, uint32_t there, uint32_t transposed);
 
 /* Adds a call before all others, which take what this one writes. */
-void sweep_add_first(sweep_case *c, const sweep_call *call, uint32_t there);
+void sweep_add_first(sweep_case *c, sweep_when when, const sweep_call *call, uint32_t there);
 
 /* Adds a call after those before it, of operands that these have. */
-void sweep_add_last(sweep_case *c, const sweep_call *call);
+void sweep_add_last(sweep_case *c, sweep_when when, const sweep_call *call);
 
 /* Runs the calls of a case in turn. */
 nrg_status sweep_run_calls(const sweep_case *c, unsigned char *memory);

@@ -112,14 +112,16 @@ static void draw(sweep_case *c, const sweep_family *family)
 {
     uint64_t random = c->seed;
     family->draw(c, &random);
-    random = ~(c->seed << 8);
+    random = ~(c->seed << 7);
     c->shares = sweep_draw_shares(&random);
+    int has_phases = 0;
     for (int i = 0; i < c->call_count; i++) {
-        if (c->calls[i]->reduce)
-            c->reduce_shares = sweep_draw_shares(&random);
+        has_phases |= c->calls[i]->reduce != NULL;
         if (c->calls[i]->store)
             c->store = (nrg_store)(c->n / 5 % 3);
     }
+    if (has_phases)
+        c->reduce_shares = sweep_draw_shares(&random);
     sweep_lay_out(c, &random);
 }
 

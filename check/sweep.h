@@ -85,6 +85,9 @@ size_t sweep_row(const sweep_operand *operand, size_t row);
 
 enum { SWEEP_CALLS = 6, SWEEP_STRUCTS = 4096 };
 
+/* A call of a case: also in the reference, not there, or only there. */
+typedef enum sweep_when { SWEEP_ALWAYS, SWEEP_FUSED, SWEEP_PLAIN } sweep_when;
+
 typedef struct sweep_case {
     uint64_t number; /* from 0 */
     uint64_t seed;   /* what is drawn is drawn from: other ops may come and go without changing it */
@@ -112,6 +115,7 @@ typedef struct sweep_case {
     sweep_operand operands[SWEEP_OPERANDS];
     size_t bytes;                                /* of memory, all operands and the gaps around them */
     const struct sweep_call *calls[SWEEP_CALLS]; /* in turn */
+    sweep_when when[SWEEP_CALLS];
     int call_count;
     _Alignas(16) unsigned char structs[SWEEP_STRUCTS]; /* that the calls take, but for pointers and strides */
 } sweep_case;

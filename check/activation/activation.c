@@ -68,35 +68,25 @@ static void describe(const sweep_case *c, char text[SWEEP_TEXT_ROOM])
     sweep_append(text, " %s of %zu", nrg_activation_name(a->activation), a->count);
 }
 
-static nrg_status run_forward(void *const *part, int ith, int nth)
-{
-    const nrg_activation_flat *a = part[0];
-    return nrg_activation_forward(a->activation, a->dtype, a->count, a->x, a->out, ith, nth);
-}
-static const sweep_call forward = {&nrg_call_activation_forward, run_forward, .part = {SWEEP_STRUCTS_AT}};
+static const sweep_call forward = {&invoke_activation_forward, .part = {SWEEP_STRUCTS_AT}};
 
 static void draw_forward(sweep_case *c, uint64_t *random)
 {
     (void)random;
     draw_args(c);
-    sweep_add(c, &forward, 0, 0);
+    sweep_add(c, SWEEP_ALWAYS, &forward, 0, 0);
 }
 
 const sweep_family sweep_family_activation = {LENGTHS, .draw = draw_forward, .fill = fill, .describe = describe};
 
 #ifndef NRG_NO_BACKWARD
-static nrg_status run_backward(void *const *part, int ith, int nth)
-{
-    const nrg_activation_flat *a = part[0];
-    return nrg_activation_backward(a->activation, a->dtype, a->count, a->x, a->d_o, a->out, ith, nth);
-}
-static const sweep_call backward = {&nrg_call_activation_backward, run_backward, .part = {SWEEP_STRUCTS_AT}};
+static const sweep_call backward = {&invoke_activation_backward, .part = {SWEEP_STRUCTS_AT}};
 
 static void draw_backward(sweep_case *c, uint64_t *random)
 {
     (void)random;
     draw_args(c);
-    sweep_add(c, &backward, 0, 0);
+    sweep_add(c, SWEEP_ALWAYS, &backward, 0, 0);
 }
 
 const sweep_family sweep_family_activation_backward = {LENGTHS, .draw = draw_backward, .fill = fill, .describe = describe};

@@ -28,9 +28,8 @@ static const unsigned char to_bytes[] = {
     [NRG_GLU_A] = SWEEP_IN,      [NRG_GLU_B] = SWEEP_IN + 1,   [NRG_GLU_X] = SWEEP_IN + 2,
     [NRG_GLU_O] = SWEEP_NOWHERE, [NRG_GLU_PACKED] = SWEEP_OUT, [NRG_GLU_SCALES] = SWEEP_OUT + 1};
 
-static nrg_status run(void *const *part, int ith, int nth) { return nrg_glu_forward(part[0], ith, nth); }
-static const sweep_call forward = {&nrg_call_glu_forward, run, .part = {SWEEP_STRUCTS_AT}},
-                        quantized = {&nrg_call_glu_forward, run, .slots = to_bytes, .part = {SWEEP_STRUCTS_AT}};
+static const sweep_call forward = {&invoke_glu_forward, .part = {SWEEP_STRUCTS_AT}},
+                        quantized = {&invoke_glu_forward, .slots = to_bytes, .part = {SWEEP_STRUCTS_AT}};
 
 /* Whether it is one of pairs. */
 static int draw_args(sweep_case *c, nrg_glu_args *a, uint64_t *random)
@@ -77,7 +76,7 @@ static void draw(sweep_case *c, uint64_t *random)
 {
     series_begin(c, lengths[c->level], LARGE);
     const int is_pairs = draw_args(c, sweep_structs(c), random);
-    sweep_add(c, &forward, inputs_of(is_pairs) | NRG_BIT(NRG_GLU_O), 0);
+    sweep_add(c, SWEEP_ALWAYS, &forward, inputs_of(is_pairs) | NRG_BIT(NRG_GLU_O), 0);
 }
 
 const sweep_family sweep_family_glu = {LENGTHS, .draw = draw, .describe = describe};
@@ -98,21 +97,20 @@ static void draw_quantized(sweep_case *c, uint64_t *random)
     a->rows = together == 1 ? a->rows : together * (1 + a->rows % 2);
     c->rows = a->rows * a->rows2 * a->rows3;
     const uint32_t outputs = NRG_BIT(NRG_GLU_PACKED) | (nrg_quant_has_scales(format) ? NRG_BIT(NRG_GLU_SCALES) : 0);
-    sweep_add(c, &quantized, inputs_of(is_pairs) | outputs, 0);
+    sweep_add(c, SWEEP_ALWAYS, &quantized, inputs_of(is_pairs) | outputs, 0);
 }
 
 const sweep_family sweep_family_glu_quantized = {LENGTHS, .draw = draw_quantized, .describe = describe};
 #endif
 
 #ifndef NRG_NO_BACKWARD
-static nrg_status run_backward(void *const *part, int ith, int nth) { return nrg_glu_backward(part[0], ith, nth); }
-static const sweep_call backward = {&nrg_call_glu_backward, run_backward, .part = {SWEEP_STRUCTS_AT}};
+static const sweep_call backward = {&invoke_glu_backward, .part = {SWEEP_STRUCTS_AT}};
 
 static void draw_backward(sweep_case *c, uint64_t *random)
 {
     series_begin(c, lengths[c->level], LARGE);
     const int is_pairs = draw_args(c, sweep_structs(c), random);
-    sweep_add(c, &backward,
+    sweep_add(c, SWEEP_ALWAYS, &backward,
               is_pairs ? NRG_BIT(NRG_GLU_BACKWARD_X) | NRG_BIT(NRG_GLU_BACKWARD_DX)
                        : NRG_BIT(NRG_GLU_BACKWARD_A) | NRG_BIT(NRG_GLU_BACKWARD_B) | NRG_BIT(NRG_GLU_BACKWARD_DA) |
                              NRG_BIT(NRG_GLU_BACKWARD_DB),

@@ -22,10 +22,47 @@ enum { LARGE = sizeof large / sizeof large[0] };
 typedef struct embed_case {
     nrg_embed_args args;
     nrg_embed_terms terms;
-    int has_ids[NRG_EMBED_TABLES], has_w, has_b, has_r, has_statistics;
     nrg_norm_spec norm;
-    nrg_norm_args norm_args;
+    nrg_norm_args norm_args, plain_args;
 } embed_case;
+#define AT(field) SWEEP_AT(embed_case, field)
+
+/* The calls have their tables in a part of its own. */
+static void set_tables(void *const *part)
+{
+    nrg_embed_args *args = part[0];
+    args->tables = ((const nrg_embed_terms *)part[1])->table;
+    args->table_count = NRG_EMBED_TABLES;
+}
+
+static nrg_status run_sum(void *const *part, int ith, int nth)
+{
+    set_tables(part);
+    return nrg_embed_forward(part[0], ith, nth);
+}
+static const invoke_function invoke_sum = {.call = &nrg_call_embed_forward, .run = run_sum};
+static const sweep_call sum = {&invoke_sum, .part = {AT(args), AT(terms)}, .store = AT(args.store)};
+
+#ifndef NRG_NO_NORM
+static nrg_status run_fused(void *const *part, int ith, int nth)
+{
+    set_tables(part);
+    return nrg_embed_norm_forward(part[2], part[0], part[3], ith, nth);
+}
+static const invoke_function invoke_fused = {.call = &nrg_call_embed_norm_forward, .run = run_fused};
+
+/* The reference goes through a tensor with the sum. */
+static const unsigned char sum_slots[NRG_EMBED_OPERANDS] = {0, 1, 2, 3, 4, 5, 6, [NRG_EMBED_O] = SWEEP_SCRATCH};
+static const unsigned char norm_slots[NRG_NORM_OPERANDS] = {
+    [NRG_NORM_X] = SWEEP_SCRATCH,      [NRG_NORM_Y] = SWEEP_NOWHERE,     [NRG_NORM_Z] = SWEEP_NOWHERE,
+    [NRG_NORM_W] = NRG_EMBED_NORM_W,   [NRG_NORM_B] = NRG_EMBED_NORM_B,  [NRG_NORM_O] = SWEEP_OUT,
+    [NRG_NORM_R] = SWEEP_OUT + 1,      [NRG_NORM_MEAN] = SWEEP_OUT + 2,  [NRG_NORM_RSTD] = SWEEP_OUT + 3,
+    [NRG_NORM_PACKED] = SWEEP_NOWHERE, [NRG_NORM_SCALES] = SWEEP_NOWHERE};
+static const sweep_call fused = {&invoke_fused, .part = {AT(args), AT(terms), AT(norm), AT(norm_args)},
+                                 .store = AT(norm_args.store)},
+                        plain_sum = {&invoke_sum, .slots = sum_slots, .part = {AT(args), AT(terms)}},
+                        plain_norm = {&invoke_norm_forward, .slots = norm_slots, .part = {AT(norm), AT(plain_args)}};
+#endif
 
 static void draw_norm(const sweep_case *c, embed_case *e, uint64_t *random)
 {
@@ -44,139 +81,170 @@ static void draw_norm(const sweep_case *c, embed_case *e, uint64_t *random)
         s->activation = (nrg_activation)sweep_draw(random, SWEEP_NORM_ACTIVATIONS);
 }
 
-static embed_case draw(const sweep_case *c)
+/* Returns which operands are there. */
+static uint32_t draw_terms(sweep_case *c, embed_case *e, uint64_t *random)
 {
     static const float scales[] = {1, 1, 1, 27.712812f, -0.3f};
-    embed_case e;
-    uint64_t random = c->seed;
-    size_t dim = c->length, tokens = sweep_draw(&random, 24) ? 1 + sweep_draw(&random, 9) : 0;
+    const int terms = ways[c->way].terms;
+    uint32_t there = terms & 1 ? NRG_BIT(NRG_EMBED_X) : 0;
+    size_t dim = c->length, tokens = sweep_draw(random, 24) ? 1 + sweep_draw(random, 9) : 0;
     if (c->large) {
         dim = large[c->large - 1].dim;
         tokens = large[c->large - 1].tokens;
     }
-    sweep_draw(&random, 3); /* not used any more; all that follows stays what it is */
-    e.args = nrg_embed_args_init(c->spec.dtype, tokens, dim, NULL);
-    e.terms = nrg_embed_terms_of(NULL);
-    e.args.store = ways[c->way].has_norm ? NRG_STORE_AUTO : c->store;
-    e.args.table_dtype = sweep_draw(&random, 2) ? NRG_F32 : c->spec.dtype;
+    sweep_draw(random, 3); /* not used any more; all that follows stays what it is */
+    e->args = nrg_embed_args_init(c->spec.dtype, tokens, dim, NULL);
+    e->terms = nrg_embed_terms_of(NULL);
+    e->args.table_dtype = sweep_draw(random, 2) ? NRG_F32 : c->spec.dtype;
     for (int i = 0; i < NRG_EMBED_TABLES; i++) {
         nrg_embed_table t = nrg_embed_table_init(0, NULL, NULL);
-        e.has_ids[i] = sweep_draw(&random, 3) != 0;
-        t.rows = 1 + sweep_draw(&random, 12);
-        if (!e.has_ids[i]) {
-            t.first_position = (int32_t)sweep_draw(&random, 5);
-            t.rows = tokens + (size_t)t.first_position + sweep_draw(&random, 3);
+        const int has_ids = sweep_draw(random, 3) != 0;
+        t.rows = 1 + sweep_draw(random, 12);
+        if (!has_ids) {
+            t.first_position = (int32_t)sweep_draw(random, 5);
+            t.rows = tokens + (size_t)t.first_position + sweep_draw(random, 3);
         }
-        t.scale = scales[sweep_draw(&random, 5)];
-        if (ways[c->way].terms >> i & 2)
-            e.terms.table[i] = t;
+        t.scale = scales[sweep_draw(random, 5)];
+        if (terms >> i & 2) {
+            e->terms.table[i] = t;
+            there |= NRG_BIT(NRG_EMBED_TABLE + i) | (has_ids && tokens ? NRG_BIT(NRG_EMBED_IDS + i) : 0);
+        }
     }
-    e.has_w = sweep_draw(&random, 3) != 0;
-    e.has_b = sweep_draw(&random, 2) != 0;
-    e.has_r = sweep_draw(&random, 2) != 0;
-    e.has_statistics = sweep_draw(&random, 3) == 0;
-    draw_norm(c, &e, &random);
-    e.norm_args = nrg_norm_args_init(tokens, NULL, NULL, NULL);
-    e.norm_args.store = c->store;
-    return e;
+    return there;
 }
 
-#ifndef NRG_NO_NORM
-/* Of the reference, which goes through a tensor with the sum. */
-static const unsigned char sum_slots[NRG_EMBED_OPERANDS] = {0, 1, 2, 3, 4, 5, 6, [NRG_EMBED_O] = SWEEP_SCRATCH};
-
-static void add_norm(sweep_case *c, embed_case *e, uint32_t there)
+static void draw(sweep_case *c, uint64_t *random)
 {
-    there |= e->has_w ? NRG_BIT(NRG_EMBED_NORM_W) : 0;
-    there |= e->has_b ? NRG_BIT(NRG_EMBED_NORM_B) : 0;
-    there |= e->has_r ? NRG_BIT(NRG_EMBED_NORM_R) : 0;
-    there |= e->has_statistics ? NRG_BIT(NRG_EMBED_NORM_MEAN) | NRG_BIT(NRG_EMBED_NORM_RSTD) : 0;
-    c->fused = 1;
+    embed_case *e = sweep_structs(c);
+    uint32_t there = draw_terms(c, e, random);
+    c->rows = e->args.rows;
+    if (!ways[c->way].has_norm) {
+        sweep_add(c, SWEEP_ALWAYS, &sum, there, 0);
+        return;
+    }
+#ifndef NRG_NO_NORM
+    const int has_w = sweep_draw(random, 3) != 0;
+    there |= has_w ? NRG_BIT(NRG_EMBED_NORM_W) : 0;
+    there |= sweep_draw(random, 2) ? NRG_BIT(NRG_EMBED_NORM_B) : 0;
+    there |= sweep_draw(random, 2) ? NRG_BIT(NRG_EMBED_NORM_R) : 0;
+    there |= sweep_draw(random, 3) == 0 ? NRG_BIT(NRG_EMBED_NORM_MEAN) | NRG_BIT(NRG_EMBED_NORM_RSTD) : 0;
+    draw_norm(c, e, random);
+    norm_settle(&e->norm, has_w && c->rows);
+    e->norm_args = e->plain_args = nrg_norm_args_init(c->rows, NULL, NULL, NULL);
     c->weights = NRG_BIT(NRG_EMBED_NORM_W) | NRG_BIT(NRG_EMBED_NORM_B);
-    norm_settle(&e->norm, e->has_w);
-    sweep_add_call(c, &nrg_call_embed_norm_forward, (void *const[]){&e->args, &e->terms, &e->norm, &e->norm_args}, NULL, there,
-                   0);
-    sweep_add_before(c, &nrg_call_embed_forward, (void *const[]){&e->args, &e->terms}, sum_slots, 0);
-}
+    sweep_add(c, SWEEP_FUSED, &fused, there, 0);
+    sweep_add_first(c, SWEEP_PLAIN, &plain_sum, 0);
+    sweep_add_last(c, SWEEP_PLAIN, &plain_norm);
 #endif
-
-static void make(sweep_case *c)
-{
-    c->store = (nrg_store)(c->n / 5 % 3);
-    embed_case e = draw(c);
-    const int terms = ways[c->way].terms;
-    uint64_t random = ~(c->seed << 8);
-    uint32_t there = terms & 1 ? NRG_BIT(NRG_EMBED_X) : 0;
-    c->rows = e.args.rows;
-    c->shares = sweep_draw_shares(&random);
-    for (int i = 0; i < NRG_EMBED_TABLES; i++)
-        if (terms >> i & 2)
-            there |= NRG_BIT(NRG_EMBED_TABLE + i) | (e.has_ids[i] && c->rows ? NRG_BIT(NRG_EMBED_IDS + i) : 0);
-#ifndef NRG_NO_NORM
-    if (ways[c->way].has_norm)
-        add_norm(c, &e, there);
-#endif
-    if (!c->fused)
-        sweep_add_call(c, &nrg_call_embed_forward, (void *const[]){&e.args, &e.terms}, NULL, there, 0);
-    sweep_lay_out(c, &random);
 }
 
 static void fill(const sweep_case *c, int operand, unsigned char *memory, uint64_t *random)
 {
+    const embed_case *e = sweep_const_structs(c);
     const int table = operand - NRG_EMBED_IDS;
     if (table >= 0 && table < NRG_EMBED_TABLES)
-        sweep_fill_positions(c, operand, 0, (int32_t)draw(c).terms.table[table].rows - 1, memory, random);
+        sweep_fill_positions(c, operand, 0, (int32_t)e->terms.table[table].rows - 1, memory, random);
     else
         sweep_fill_rows(c, operand, memory, random);
 }
 
-#ifndef NRG_NO_NORM
-static nrg_status run_fused(const sweep_case *c, embed_case *e, unsigned char *memory)
-{
-    nrg_status status = NRG_OK;
-    sweep_bind_call(c, &nrg_call_embed_norm_forward, (void *const[]){&e->args, &e->terms, &e->norm, &e->norm_args}, NULL, memory);
-    norm_settle(&e->norm, e->norm_args.w != NULL);
-    if (!c->recompute) {
-        SWEEP_EACH_SHARE(status, c, c->shares, nrg_embed_norm_forward(&e->norm, &e->args, &e->norm_args, ith, nth));
-        return status;
-    }
-    sweep_bind_call(c, &nrg_call_embed_forward, (void *const[]){&e->args, &e->terms}, sum_slots, memory);
-    status = nrg_embed_forward(&e->args, 0, 1);
-    e->norm_args.x = e->args.o;
-    return status == NRG_OK ? nrg_norm_forward(&e->norm, &e->norm_args, 0, 1) : status;
-}
-#endif
-
-static nrg_status run(const sweep_case *c, unsigned char *memory)
-{
-    embed_case e = draw(c);
-    nrg_status status = NRG_OK;
-    e.args.tables = e.terms.table;
-    e.args.table_count = NRG_EMBED_TABLES;
-#ifndef NRG_NO_NORM
-    if (c->fused)
-        return run_fused(c, &e, memory);
-#endif
-    sweep_bind_call(c, &nrg_call_embed_forward, (void *const[]){&e.args, &e.terms}, NULL, memory);
-    SWEEP_EACH_SHARE(status, c, c->shares, nrg_embed_forward(&e.args, ith, nth));
-    return status;
-}
-
 static void describe(const sweep_case *c, char text[SWEEP_TEXT_ROOM])
 {
-    const embed_case e = draw(c);
-    const int terms = ways[c->way].terms;
-    sweep_append(text, " %zux%zu%s", e.args.rows, e.args.dim, terms & 1 ? " + x" : "");
-    for (int i = 0; i < NRG_EMBED_TABLES; i++)
-        if (terms >> i & 2) {
-            sweep_append(text, ", %c of %zu rows times %g", 'A' + i, e.terms.table[i].rows, (double)e.terms.table[i].scale);
-            if (!e.has_ids[i])
-                sweep_append(text, " from %ld", (long)e.terms.table[i].first_position);
-        }
+    const embed_case *e = sweep_const_structs(c);
+    sweep_append(text, " %zux%zu", e->args.rows, e->args.dim);
     if (c->fused)
-        sweep_append(text, "; %s norm, eps %g, %zu groups, %s", e.norm.centred ? "layer" : "rms", e.norm.eps, e.norm.groups,
-                     nrg_activation_name(e.norm.activation));
+        sweep_append(text, "; %s norm, eps %g, %zu groups, %s", e->norm.centred ? "layer" : "rms", e->norm.eps, e->norm.groups,
+                     nrg_activation_name(e->norm.activation));
 }
 
-const sweep_family sweep_family_embed = {SWEEP_LENGTHS(WAYS, 40, 140, 600, LARGE), .make = make, .fill = fill, .run = run,
+const sweep_family sweep_family_embed = {SWEEP_LENGTHS(WAYS, 40, 140, 600, LARGE), .draw = draw, .fill = fill,
                                          .describe = describe};
+
+#ifndef NRG_NO_BACKWARD
+/* ---- backward ---- */
+
+/* How ids are spread: over all rows, most in one row, or counted. */
+enum { SPREAD, HEAVY, COUNTED, SPREADS };
+
+static const struct {
+    size_t dim, tokens, rows;
+} large_backward[] = {{64, 900, 300}, {128, 700, 3}, {768, 60, 2}, {1000, 9, 40}, {5, 4000, 100}, {33, 3000, 1}};
+
+typedef struct backward_case {
+    nrg_embed_backward_args args;
+    nrg_embed_gradients gradients; /* one table */
+} backward_case;
+#undef AT
+#define AT(field) SWEEP_AT(backward_case, field)
+
+static nrg_embed_backward_args *with_tables(void *const *part)
+{
+    nrg_embed_backward_args *args = part[0];
+    args->tables = ((const nrg_embed_gradients *)part[1])->table;
+    args->table_count = 1;
+    return args;
+}
+static nrg_status run_order(void *const *part, int ith, int nth)
+{
+    (void)ith, (void)nth;
+    return nrg_embed_backward_order(with_tables(part));
+}
+static nrg_status run_backward(void *const *part, int ith, int nth) { return nrg_embed_backward(with_tables(part), ith, nth); }
+static const invoke_function invoke_order = {.call = &nrg_call_embed_backward, .run = run_order},
+                             invoke_backward = {.call = &nrg_call_embed_backward, .run = run_backward};
+static const sweep_call order = {&invoke_order, .part = {AT(args), AT(gradients)}},
+                        backward = {&invoke_backward, .part = {AT(args), AT(gradients)}, .store = AT(args.store)};
+
+static void draw_backward(sweep_case *c, uint64_t *random)
+{
+    static const float scales[] = {1, 1, 1, 27.712812f, -0.3f};
+    backward_case *b = sweep_structs(c);
+    nrg_embed_gradient *const t = &b->gradients.table[0];
+    size_t dim = c->length, tokens = sweep_draw(random, 24) ? 1 + sweep_draw(random, 40) : 0, rows = 1 + sweep_draw(random, 20);
+    int32_t first = 0;
+    if (c->large) {
+        dim = large_backward[c->large - 1].dim;
+        tokens = large_backward[c->large - 1].tokens;
+        rows = large_backward[c->large - 1].rows;
+    }
+    if (c->way == COUNTED) {
+        first = (int32_t)sweep_draw(random, 4);
+        rows = tokens + (size_t)first + sweep_draw(random, 4);
+    }
+    b->args = nrg_embed_backward_args_init(c->spec.dtype, tokens, dim, NULL);
+    b->gradients = nrg_embed_gradients_of(NULL);
+    b->args.tables = t;
+    b->args.table_count = 1;
+    t->rows = c->rows = rows;
+    t->first_position = first;
+    t->scale = scales[sweep_draw(random, 5)];
+    t->accumulate = c->accumulate = sweep_draw(random, 3) == 0;
+    b->args.table_dtype = sweep_draw(random, 3) ? NRG_F32 : c->spec.dtype;
+    sweep_add_last(c, SWEEP_ALWAYS, &order);
+    sweep_add(c, SWEEP_ALWAYS, &backward,
+              NRG_BIT(NRG_EMBED_BACKWARD_D_TABLE) | (c->way != COUNTED && tokens ? NRG_BIT(NRG_EMBED_BACKWARD_IDS) : 0), 0);
+}
+
+static void fill_backward(const sweep_case *c, int operand, unsigned char *memory, uint64_t *random)
+{
+    if (operand != NRG_EMBED_BACKWARD_IDS) {
+        sweep_fill_rows(c, operand, memory, random);
+        return;
+    }
+    const int32_t most = (int32_t)(c->seed % c->rows);
+    int32_t *ids = sweep_place(c, operand, memory);
+    sweep_fill_positions(c, operand, 0, (int32_t)c->rows - 1, memory, random);
+    for (size_t i = 0; c->way == HEAVY && i < c->operands[operand].length; i++)
+        ids[i] = sweep_draw(random, 5) ? most : ids[i];
+}
+
+static void describe_backward(const sweep_case *c, char text[SWEEP_TEXT_ROOM])
+{
+    static const char *const spreads[] = {"", ", most in one row", ", counted"};
+    const backward_case *b = sweep_const_structs(c);
+    sweep_append(text, " %zux%zu into %zu rows%s", b->args.rows, b->args.dim, c->rows, spreads[c->way]);
+}
+
+const sweep_family sweep_family_embed_backward = {SWEEP_LENGTHS(SPREADS, 40, 140, 600, NRG_COUNT(large_backward)),
+                                                  .draw = draw_backward, .fill = fill_backward, .describe = describe_backward};
+#endif

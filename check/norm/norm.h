@@ -15,19 +15,15 @@ enum { SWEEP_RESIDUAL_NONE, SWEEP_RESIDUAL_SUM, SWEEP_RESIDUAL_R, SWEEP_RESIDUAL
 #define SWEEP_NORM_LENGTHS .small = {130, 300, 1100, 2}, .large = SWEEP_NORM_LARGE
 enum { SWEEP_NORM_LARGE = 21 };
 
-/* Draws shape, spec and shares of a case, of a family whose ways are `combinations` of the 32; returns its combination. */
+/* Draws shape and spec of a case, of a family whose ways are `combinations` of the 32; returns its combination. */
 int sweep_norm_draw(sweep_case *c, uint64_t combinations, uint64_t *random);
 
-/* The rows of a case, in planes, and how they are stored. */
-nrg_norm_args sweep_norm_args(const sweep_case *c);
+/* Makes length and rows those that a format has: lengths of one chunk of the kernels and of several, of 16 blocks and more;
+ * planes of whole groups of rows. */
+enum { SWEEP_FORMATS = NRG_QUANT_INT8_128 };
+void sweep_norm_fit(sweep_case *c, nrg_quant_format format);
 
 /* What is asked for, in words. */
 void sweep_norm_describe(const sweep_case *c, char text[SWEEP_TEXT_ROOM]);
-
-/* The operands of nrg_norm_forward. */
-extern const unsigned char sweep_norm_slots[];
-
-/* A forward pass, in so many shares. */
-nrg_status sweep_norm_run(const sweep_case *c, int shares, unsigned char *memory);
 
 #endif

@@ -26,10 +26,8 @@ static size_t dim_of(nrg_quant_format format, size_t length, uint64_t *random)
     return sweep_draw(random, 2) ? length * (block ? block : 37) : 1 + sweep_draw(random, (unsigned)(33 * length));
 }
 
-static nrg_status forward(void *const *part, int ith, int nth) { return nrg_quantize(part[0], ith, nth); }
-static nrg_status back(void *const *part, int ith, int nth) { return nrg_dequantize(part[0], ith, nth); }
-static const sweep_call quantize = {&nrg_call_quantize, forward, .part = {SWEEP_STRUCTS_AT}},
-                        dequantize = {&nrg_call_dequantize, back, .part = {SWEEP_STRUCTS_AT}};
+static const sweep_call quantize = {&invoke_quantize, .part = {SWEEP_STRUCTS_AT}},
+                        dequantize = {&invoke_dequantize, .part = {SWEEP_STRUCTS_AT}};
 
 static nrg_quant_format format_of(const sweep_case *c) { return (nrg_quant_format)(NRG_QUANT_Q8_0 + c->way); }
 
@@ -54,7 +52,7 @@ static void draw_quantize(sweep_case *c, uint64_t *random)
     q->rows2 = shape[1];
     q->rows3 = shape[0];
     q->rounding = sweep_draw(random, 3) ? NRG_QUANT_ROUND_TO_EVEN : NRG_QUANT_ROUND_AWAY;
-    sweep_add(c, &quantize, nrg_quant_has_scales(q->format) ? NRG_BIT(NRG_QUANTIZE_SCALES) : 0, 0);
+    sweep_add(c, SWEEP_ALWAYS, &quantize, nrg_quant_has_scales(q->format) ? NRG_BIT(NRG_QUANTIZE_SCALES) : 0, 0);
 }
 
 static void draw_dequantize(sweep_case *c, uint64_t *random)
@@ -65,7 +63,7 @@ static void draw_dequantize(sweep_case *c, uint64_t *random)
     *q = nrg_dequantize_args_init(format_of(c), c->spec.dtype, shape[2], shape[3], NULL, NULL, NULL);
     q->rows2 = shape[1];
     q->rows3 = shape[0];
-    sweep_add(c, &dequantize, nrg_quant_has_scales(q->format) ? NRG_BIT(NRG_DEQUANTIZE_SCALES) : 0, 0);
+    sweep_add(c, SWEEP_ALWAYS, &dequantize, nrg_quant_has_scales(q->format) ? NRG_BIT(NRG_DEQUANTIZE_SCALES) : 0, 0);
 }
 
 static void describe(const sweep_case *c, char text[SWEEP_TEXT_ROOM])

@@ -22,44 +22,40 @@ enum { LARGE = sizeof large / sizeof large[0] };
 typedef struct recurrent_case {
     nrg_recurrent_args args;
     nrg_recurrent_backward_args backward;
-    int has_b, p_side_by_side, dp_side_by_side; /* chains: position by position, not one after the other */
-    int has_dp0, has_dw, has_db;
 } recurrent_case;
+#define AT(field) SWEEP_AT(recurrent_case, field)
 
-static recurrent_case draw(const sweep_case *c)
+/* side by side: chains lie position by position, not one after the other */
+typedef struct recurrent_layout {
+    int has_b, p_side_by_side, dp_side_by_side, has_dp0, has_dw, has_db;
+} recurrent_layout;
+
+static recurrent_layout draw(sweep_case *c, uint64_t *random)
 {
-    recurrent_case r;
-    uint64_t random = c->seed;
-    size_t dim = c->length, n = sweep_draw(&random, 20) ? 1 + sweep_draw(&random, 7) : 0,
-           chains = sweep_draw(&random, 20) ? 1 + sweep_draw(&random, 6) : 0;
+    recurrent_case *r = sweep_structs(c);
+    recurrent_layout l;
+    size_t dim = c->length, n = sweep_draw(random, 20) ? 1 + sweep_draw(random, 7) : 0,
+           chains = sweep_draw(random, 20) ? 1 + sweep_draw(random, 6) : 0;
     if (c->large) {
         dim = large[c->large - 1].dim;
         n = large[c->large - 1].n;
         chains = large[c->large - 1].chains;
     }
-    r.args = nrg_recurrent_args_init(c->spec.dtype, n, dim, NULL, NULL, NULL);
-    r.backward = nrg_recurrent_backward_args_init(c->spec.dtype, n, dim, NULL, NULL, NULL, NULL);
-    r.args.chains = r.backward.chains = chains;
-    r.args.w_dtype = r.backward.w_dtype = sweep_draw(&random, 2) ? NRG_F32 : c->spec.dtype;
-    r.args.p0_dtype = r.backward.p0_dtype = sweep_draw(&random, 3) ? c->spec.dtype : NRG_F32;
-    r.has_b = sweep_draw(&random, 3) != 0;
-    r.p_side_by_side = sweep_draw(&random, 3) == 0;
-    r.dp_side_by_side = sweep_draw(&random, 3) == 0;
-    r.has_dp0 = sweep_draw(&random, 4) != 0;
-    r.has_dw = sweep_draw(&random, 4) != 0;
-    r.has_db = !r.has_dw || sweep_draw(&random, 2);
-    r.backward.accumulate = sweep_draw(&random, 3) == 0;
-    return r;
-}
-
-static recurrent_case begin(sweep_case *c, uint64_t *random)
-{
-    const recurrent_case r = draw(c);
-    *random = c->seed + (c->n << 32);
-    c->rows = r.args.positions * r.args.chains;
-    c->shares = sweep_draw_shares(random);
+    r->args = nrg_recurrent_args_init(c->spec.dtype, n, dim, NULL, NULL, NULL);
+    r->backward = nrg_recurrent_backward_args_init(c->spec.dtype, n, dim, NULL, NULL, NULL, NULL);
+    r->args.chains = r->backward.chains = chains;
+    r->args.w_dtype = r->backward.w_dtype = sweep_draw(random, 2) ? NRG_F32 : c->spec.dtype;
+    r->args.p0_dtype = r->backward.p0_dtype = sweep_draw(random, 3) ? c->spec.dtype : NRG_F32;
+    l.has_b = sweep_draw(random, 3) != 0;
+    l.p_side_by_side = sweep_draw(random, 3) == 0;
+    l.dp_side_by_side = sweep_draw(random, 3) == 0;
+    l.has_dp0 = sweep_draw(random, 4) != 0;
+    l.has_dw = sweep_draw(random, 4) != 0;
+    l.has_db = !l.has_dw || sweep_draw(random, 2);
+    r->backward.accumulate = sweep_draw(random, 3) == 0;
+    c->rows = n * chains;
     c->weights = NRG_BIT(W);
-    return r;
+    return l;
 }
 
 /* Mostly a matrix that leaves vectors where the tangent is not flat. */
@@ -77,31 +73,19 @@ static void fill(const sweep_case *c, int operand, unsigned char *memory, uint64
 
 static void describe(const sweep_case *c, char text[SWEEP_TEXT_ROOM])
 {
-    const recurrent_case r = draw(c);
-    sweep_append(text, " %zu chains of %zux%zu%s", r.args.chains, r.args.positions, r.args.dim,
-                 r.p_side_by_side ? ", side by side" : "");
+    const recurrent_case *r = sweep_const_structs(c);
+    sweep_append(text, " %zu chains of %zux%zu", r->args.chains, r->args.positions, r->args.dim);
 }
 
-static void make_forward(sweep_case *c)
+static const sweep_call forward = {&invoke_recurrent_forward, .part = {AT(args)}};
+
+static void draw_forward(sweep_case *c, uint64_t *random)
 {
-    uint64_t random;
-    recurrent_case r = begin(c, &random);
-    sweep_add_call(c, &nrg_call_recurrent_forward, (void *const[]){&r.args}, NULL, r.has_b ? NRG_BIT(NRG_RECURRENT_B) : 0,
-                   r.p_side_by_side ? NRG_BIT(NRG_RECURRENT_P) : 0);
-    sweep_lay_out(c, &random);
+    const recurrent_layout l = draw(c, random);
+    sweep_add(c, SWEEP_ALWAYS, &forward, l.has_b ? NRG_BIT(NRG_RECURRENT_B) : 0, l.p_side_by_side ? NRG_BIT(NRG_RECURRENT_P) : 0);
 }
 
-static nrg_status run_forward(const sweep_case *c, unsigned char *memory)
-{
-    recurrent_case r = draw(c);
-    nrg_status status = NRG_OK;
-    sweep_bind_call(c, &nrg_call_recurrent_forward, (void *const[]){&r.args}, NULL, memory);
-    SWEEP_EACH_SHARE(status, c, c->shares, nrg_recurrent_forward(&r.args, ith, nth));
-    return status;
-}
-
-const sweep_family sweep_family_recurrent = {LENGTHS, .make = make_forward, .fill = fill, .run = run_forward,
-                                             .describe = describe};
+const sweep_family sweep_family_recurrent = {LENGTHS, .draw = draw_forward, .fill = fill, .describe = describe};
 
 #ifndef NRG_NO_BACKWARD
 /* Phase 1 shows g, copied from its workspace, and d_p0; phase 2 dw and db. */
@@ -113,54 +97,49 @@ static const unsigned char backward_slots[] = {
     [NRG_RECURRENT_BACKWARD_D_P0] = DP0, [NRG_RECURRENT_BACKWARD_DW] = DW,
     [NRG_RECURRENT_BACKWARD_DB] = DB,    [NRG_RECURRENT_BACKWARD_WORKSPACE] = SWEEP_SCRATCH,
 };
+static const sweep_call phase1 = {&invoke_recurrent_backward, .slots = backward_slots, .part = {AT(backward)}},
+                        phases = {&invoke_recurrent_backward, &invoke_recurrent_backward_reduce, .slots = backward_slots,
+                                  .part = {AT(backward)}};
 
-static void make_both(sweep_case *c, int has_sums)
+static void draw_both(sweep_case *c, int has_sums, uint64_t *random)
 {
-    uint64_t random;
-    recurrent_case r = begin(c, &random);
-    uint32_t there = r.has_dp0 ? NRG_BIT(NRG_RECURRENT_BACKWARD_D_P0) : 0,
-             transposed = r.p_side_by_side ? NRG_BIT(NRG_RECURRENT_BACKWARD_P) : 0;
-    there |= has_sums && r.has_dw ? NRG_BIT(NRG_RECURRENT_BACKWARD_DW) : 0;
-    there |= has_sums && r.has_db ? NRG_BIT(NRG_RECURRENT_BACKWARD_DB) : 0;
-    transposed |= r.dp_side_by_side ? NRG_BIT(NRG_RECURRENT_BACKWARD_DP) : 0;
-    c->reduce_shares = has_sums ? sweep_draw_shares(&random) : 1;
-    c->accumulate = has_sums && r.backward.accumulate;
+    const recurrent_layout l = draw(c, random);
+    const recurrent_case *r = sweep_structs(c);
+    uint32_t there = l.has_dp0 ? NRG_BIT(NRG_RECURRENT_BACKWARD_D_P0) : 0,
+             transposed = l.p_side_by_side ? NRG_BIT(NRG_RECURRENT_BACKWARD_P) : 0;
+    there |= has_sums && l.has_dw ? NRG_BIT(NRG_RECURRENT_BACKWARD_DW) : 0;
+    there |= has_sums && l.has_db ? NRG_BIT(NRG_RECURRENT_BACKWARD_DB) : 0;
+    transposed |= l.dp_side_by_side ? NRG_BIT(NRG_RECURRENT_BACKWARD_DP) : 0;
+    c->accumulate = has_sums && r->backward.accumulate;
     if (!c->rows) { /* w and the p0 there are, which nothing is computed from, as where there is something */
-        const unsigned char slots[] = {W, SWEEP_NOWHERE, r.args.chains ? P0 : SWEEP_NOWHERE, SWEEP_NOWHERE};
-        nrg_recurrent_args some = r.args;
+        const unsigned char slots[] = {W, SWEEP_NOWHERE, r->args.chains ? P0 : SWEEP_NOWHERE, SWEEP_NOWHERE};
+        nrg_recurrent_args some = r->args;
         some.positions = 1;
         some.chains += !some.chains;
         sweep_add_call(c, &nrg_call_recurrent_forward, (void *const[]){&some}, slots, 0, 0);
     }
-    sweep_add_call(c, &nrg_call_recurrent_backward, (void *const[]){&r.backward}, backward_slots, there, transposed);
+    sweep_add(c, SWEEP_ALWAYS, has_sums ? &phases : &phase1, there, transposed);
     if (c->operands[SWEEP_SCRATCH].rows) {
         sweep_operand *g = &c->operands[G];
         *g = c->operands[SWEEP_SCRATCH];
         g->length -= NRG_RECURRENT_MARK;
         g->stride = g->length * sizeof(float);
     }
-    sweep_lay_out(c, &random);
 }
 
-static void make_backward(sweep_case *c) { make_both(c, 0); }
+static void draw_backward(sweep_case *c, uint64_t *random) { draw_both(c, 0, random); }
 
-static void make_reduce(sweep_case *c) { make_both(c, 1); }
+static void draw_reduce(sweep_case *c, uint64_t *random) { draw_both(c, 1, random); }
 
-static nrg_status run_both(const sweep_case *c, unsigned char *memory)
+static nrg_status run(const sweep_case *c, unsigned char *memory)
 {
-    nrg_recurrent_backward_args args = draw(c).backward;
-    nrg_status status = NRG_OK;
-    sweep_bind_call(c, &nrg_call_recurrent_backward, (void *const[]){&args}, backward_slots, memory);
-    SWEEP_EACH_SHARE(status, c, c->shares, nrg_recurrent_backward(&args, ith, nth));
-    if (args.dw || args.db)
-        SWEEP_EACH_SHARE(status, c, c->reduce_shares, nrg_recurrent_backward_reduce(&args, ith, nth));
-    if (status == NRG_OK && args.workspace)
-        memcpy(sweep_place(c, G, memory), args.workspace, c->operands[G].stride);
+    const nrg_status status = sweep_run_calls(c, memory);
+    if (status == NRG_OK && c->operands[SWEEP_SCRATCH].rows)
+        memcpy(sweep_place(c, G, memory), sweep_place(c, SWEEP_SCRATCH, memory), c->operands[G].stride);
     return status;
 }
 
-const sweep_family sweep_family_recurrent_backward = {LENGTHS, .make = make_backward, .fill = fill, .run = run_both,
+const sweep_family sweep_family_recurrent_backward = {LENGTHS, .draw = draw_backward, .fill = fill, .run = run,
                                                       .describe = describe};
-const sweep_family sweep_family_recurrent_reduce = {LENGTHS, .make = make_reduce, .fill = fill, .run = run_both,
-                                                    .describe = describe};
+const sweep_family sweep_family_recurrent_reduce = {LENGTHS, .draw = draw_reduce, .fill = fill, .run = run, .describe = describe};
 #endif

@@ -33,15 +33,27 @@ static const struct {
 enum { LARGE = sizeof large / sizeof large[0] };
 
 typedef struct table_case {
-    int is_sinusoidal;
     nrg_sinusoidal_spec waves;
     nrg_sinusoidal_frequencies_args wave;
     nrg_sinusoidal_args sinusoidal;
     nrg_rope_spec spec;
     nrg_rope_frequencies_args turns;
     nrg_rope_table_args rope;
-    int has_positions, has_factors;
 } table_case;
+#define AT(field) SWEEP_AT(table_case, field)
+
+/* The magnitude is the table's, which is one part more. */
+static nrg_status run_frequencies(void *const *part, int ith, int nth)
+{
+    (void)ith, (void)nth;
+    return nrg_rope_frequencies(part[0], ((nrg_rope_frequencies_args *)part[1])->frequencies,
+                                &((nrg_rope_table_args *)part[2])->magnitude);
+}
+static const invoke_function invoke_frequencies = {.call = &nrg_call_rope_frequencies, .run = run_frequencies};
+static const sweep_call turns = {&invoke_frequencies, .slots = rope_frequencies, .part = {AT(spec), AT(turns), AT(rope)}},
+                        rotations = {&invoke_rope_table, .slots = rope_table, .part = {AT(spec), AT(rope)}},
+                        wave = {&invoke_sinusoidal_frequencies, .slots = sinusoidal_frequencies, .part = {AT(waves), AT(wave)}},
+                        sinusoids = {&invoke_sinusoidal_table, .slots = sinusoidal_table, .part = {AT(waves), AT(sinusoidal)}};
 
 static void draw_scaling(nrg_rope_spec *s, uint64_t *random)
 {
@@ -80,65 +92,54 @@ static void settle(nrg_rope_spec *s)
         memset(s->sections, 0, sizeof s->sections);
 }
 
-static table_case draw(const sweep_case *c)
+/* Returns the first position, where they are counted. */
+static int32_t draw_first(size_t rows, uint64_t *random)
 {
-    table_case t;
-    uint64_t random = c->seed;
-    size_t pairs = c->length, rows = sweep_draw(&random, 24) ? 1 + sweep_draw(&random, 9) : 0;
+    int32_t first = (int32_t)(sweep_draw(random, 4) ? sweep_draw(random, 5000) : sweep_draw(random, 0x7ffffff0)) -
+                    (sweep_draw(random, 4) ? 0 : 100000);
+    return first > INT32_MAX - (int32_t)rows ? first - (int32_t)rows : first;
+}
+
+static void draw(sweep_case *c, uint64_t *random)
+{
+    table_case *t = sweep_structs(c);
+    size_t pairs = c->length, rows = sweep_draw(random, 24) ? 1 + sweep_draw(random, 9) : 0;
     if (c->large) {
         pairs = large[c->large - 1].pairs;
         rows = large[c->large - 1].rows;
     }
     const nrg_sinusoidal_layout layout = (nrg_sinusoidal_layout)(c->way % 2);
+    const int is_sinusoidal = c->way >= MODES || c->spec.dtype != NRG_F32;
     size_t dim = 2 * pairs;
-    t.is_sinusoidal = c->way >= MODES || c->spec.dtype != NRG_F32;
-    if (t.is_sinusoidal && layout == NRG_SINUSOIDAL_INTERLEAVED)
-        dim -= sweep_draw(&random, 2);
-    t.spec = nrg_rope_spec_init(2 * pairs, c->way < MODES ? modes[c->way] : NRG_ROPE_NORMAL, 10000);
-    if (t.spec.mode == NRG_ROPE_VISION)
+    if (is_sinusoidal && layout == NRG_SINUSOIDAL_INTERLEAVED)
+        dim -= sweep_draw(random, 2);
+    t->spec = nrg_rope_spec_init(2 * pairs, c->way < MODES ? modes[c->way] : NRG_ROPE_NORMAL, 10000);
+    if (t->spec.mode == NRG_ROPE_VISION)
         dim = 4 * pairs;
-    draw_scaling(&t.spec, &random);
-    draw_sections(&t.spec, dim / 2, &random);
-    settle(&t.spec);
-    t.has_positions = sweep_draw(&random, 2) != 0;
-    t.has_factors = !t.is_sinusoidal && sweep_draw(&random, 3) == 0;
-    int32_t first = (int32_t)(sweep_draw(&random, 4) ? sweep_draw(&random, 5000) : sweep_draw(&random, 0x7ffffff0)) -
-                    (sweep_draw(&random, 4) ? 0 : 100000);
-    if (first > INT32_MAX - (int32_t)rows)
-        first -= (int32_t)rows;
-    t.waves = nrg_sinusoidal_spec_vaswani(dim);
-    t.waves.base = t.spec.freq_base;
-    t.waves.layout = layout;
-    t.wave = (nrg_sinusoidal_frequencies_args){NULL};
-    t.sinusoidal = nrg_sinusoidal_args_init(c->spec.dtype, rows, NULL, NULL);
-    t.turns = (nrg_rope_frequencies_args){NULL, NULL};
-    t.rope = nrg_rope_table_args_init(rows, NULL, 1, NULL);
-    t.sinusoidal.first_position = t.rope.first_position = t.has_positions ? 0 : first;
-    return t;
-}
-
-static void make(sweep_case *c)
-{
-    table_case t = draw(c);
-    uint64_t random = c->seed + c->n;
-    c->rows = t.rope.tokens;
-    c->shares = sweep_draw_shares(&random);
-    if (t.is_sinusoidal) {
-        sweep_add_call(c, &nrg_call_sinusoidal_table, (void *const[]){&t.waves, &t.sinusoidal}, sinusoidal_table,
-                       t.has_positions ? NRG_BIT(NRG_SINUSOIDAL_TABLE_POSITIONS) : 0, 0);
-        sweep_add_before(c, &nrg_call_sinusoidal_frequencies, (void *const[]){&t.waves, &t.wave}, sinusoidal_frequencies, 0);
-    } else {
-        sweep_add_call(c, &nrg_call_rope_table, (void *const[]){&t.spec, &t.rope}, rope_table,
-                       t.has_positions ? NRG_BIT(NRG_ROPE_TABLE_POSITIONS) : 0, 0);
-        sweep_add_before(c, &nrg_call_rope_frequencies, (void *const[]){&t.spec, &t.turns}, rope_frequencies,
-                         t.has_factors ? NRG_BIT(NRG_ROPE_FREQUENCIES_FACTORS) : 0);
-        /* a token has four positions, however many of them the sections use; the call knows the room of these only */
-        if (c->operands[POSITIONS].rows) {
-            c->operands[POSITIONS].rows = c->operands[POSITIONS].run = 4;
-            c->operands[POSITIONS].is_alone = 1;
-        }
+    draw_scaling(&t->spec, random);
+    draw_sections(&t->spec, dim / 2, random);
+    settle(&t->spec);
+    const int has_positions = sweep_draw(random, 2) != 0, has_factors = !is_sinusoidal && sweep_draw(random, 3) == 0;
+    const int32_t first = draw_first(rows, random);
+    t->waves = nrg_sinusoidal_spec_vaswani(dim);
+    t->waves.base = t->spec.freq_base;
+    t->waves.layout = layout;
+    t->sinusoidal = nrg_sinusoidal_args_init(c->spec.dtype, rows, NULL, NULL);
+    t->rope = nrg_rope_table_args_init(rows, NULL, 1, NULL);
+    t->sinusoidal.first_position = t->rope.first_position = has_positions ? 0 : first;
+    c->rows = rows;
+    if (is_sinusoidal) {
+        sweep_add(c, SWEEP_ALWAYS, &sinusoids, has_positions ? NRG_BIT(NRG_SINUSOIDAL_TABLE_POSITIONS) : 0, 0);
+        sweep_add_first(c, SWEEP_ALWAYS, &wave, 0);
+        return;
     }
-    sweep_lay_out(c, &random);
+    sweep_add(c, SWEEP_ALWAYS, &rotations, has_positions ? NRG_BIT(NRG_ROPE_TABLE_POSITIONS) : 0, 0);
+    sweep_add_first(c, SWEEP_ALWAYS, &turns, has_factors ? NRG_BIT(NRG_ROPE_FREQUENCIES_FACTORS) : 0);
+    /* a token has four positions, however many of them the sections use; the call knows the room of these only */
+    if (c->operands[POSITIONS].rows) {
+        c->operands[POSITIONS].rows = c->operands[POSITIONS].run = 4;
+        c->operands[POSITIONS].is_alone = 1;
+    }
 }
 
 static void fill(const sweep_case *c, int operand, unsigned char *memory, uint64_t *random)
@@ -150,41 +151,20 @@ static void fill(const sweep_case *c, int operand, unsigned char *memory, uint64
                         sweep_kind_near_one(), random);
 }
 
-static nrg_status run(const sweep_case *c, unsigned char *memory)
-{
-    table_case t = draw(c);
-    nrg_status status;
-    if (t.is_sinusoidal) {
-        sweep_bind_call(c, &nrg_call_sinusoidal_frequencies, (void *const[]){&t.waves, &t.wave}, sinusoidal_frequencies, memory);
-        sweep_bind_call(c, &nrg_call_sinusoidal_table, (void *const[]){&t.waves, &t.sinusoidal}, sinusoidal_table, memory);
-        status = nrg_sinusoidal_frequencies(&t.waves, t.wave.frequencies);
-        SWEEP_EACH_SHARE(status, c, c->shares, nrg_sinusoidal_table(&t.waves, &t.sinusoidal, ith, nth));
-        return status;
-    }
-    sweep_bind_call(c, &nrg_call_rope_frequencies, (void *const[]){&t.spec, &t.turns}, rope_frequencies, memory);
-    sweep_bind_call(c, &nrg_call_rope_table, (void *const[]){&t.spec, &t.rope}, rope_table, memory);
-    status = nrg_rope_frequencies(&t.spec, t.turns.frequencies, &t.rope.magnitude);
-    SWEEP_EACH_SHARE(status, c, c->shares, nrg_rope_table(&t.spec, &t.rope, ith, nth));
-    return status;
-}
-
 static void describe(const sweep_case *c, char text[SWEEP_TEXT_ROOM])
 {
-    static const char *const scalings[] = {"none", "ntk", "llama3"};
-    table_case t = draw(c);
-    const nrg_rope_spec *s = &t.spec;
-    sweep_append(text, " %zux%zu", t.sinusoidal.rows, t.waves.dim);
-    if (!t.has_positions)
-        sweep_append(text, " from %ld", (long)t.rope.first_position);
-    if (t.is_sinusoidal) {
-        sweep_append(text, " sinusoidal %s", t.waves.layout == NRG_SINUSOIDAL_CONCATENATED ? "concatenated" : "interleaved");
-        return;
-    }
-    sweep_append(text, " rope mode %d, sections %d %d %d %d, freq_base %g, freq_scale %g, ext_factor %g, attn_factor %g",
-                 (int)s->mode, s->sections[0], s->sections[1], s->sections[2], s->sections[3], s->freq_base, s->freq_scale,
-                 s->ext_factor, s->attn_factor);
-    sweep_append(text, ", n_ctx_orig %d, scaling %s by %g", s->n_ctx_orig, scalings[s->scaling], s->factor);
+    const table_case *t = sweep_const_structs(c);
+    const nrg_rope_spec *s = &t->spec;
+    if (c->calls[0] == &wave)
+        sweep_append(text, " sinusoidal from %ld", (long)t->sinusoidal.first_position);
+    else
+        sweep_append(
+            text,
+            " rope mode %d, sections %d %d %d %d, freq_base %g, freq_scale %g, ext_factor %g, attn_factor %g, n_ctx_orig %d,"
+            " factor %g, from %ld",
+            (int)s->mode, s->sections[0], s->sections[1], s->sections[2], s->sections[3], s->freq_base, s->freq_scale,
+            s->ext_factor, s->attn_factor, s->n_ctx_orig, s->factor, (long)t->rope.first_position);
 }
 
-const sweep_family sweep_family_position_table = {SWEEP_LENGTHS(WAYS, 40, 140, 600, LARGE), .make = make, .fill = fill,
-                                                  .run = run, .describe = describe};
+const sweep_family sweep_family_position_table = {SWEEP_LENGTHS(WAYS, 40, 140, 600, LARGE), .draw = draw, .fill = fill,
+                                                  .describe = describe};

@@ -54,23 +54,10 @@ typedef struct bias_case {
 } bias_case;
 #define AT(field) SWEEP_AT(bias_case, field)
 
-static nrg_status run_t5(void *const *part, int ith, int nth)
-{
-    const nrg_t5_args *a = part[1];
-    return nrg_t5_diagonals_forward(part[0], a->dtype, a->table, a->table_stride, a->diagonals, a->diagonals_stride, ith, nth);
-}
-static nrg_status run_alibi(void *const *part, int ith, int nth)
-{
-    const nrg_alibi_args *a = part[1];
-    return nrg_alibi_diagonals(part[0], a->slopes, a->diagonals, a->diagonals_stride, ith, nth);
-}
-static nrg_status run(void *const *part, int ith, int nth) { return nrg_score_bias_forward(part[0], ith, nth); }
-static const sweep_call from_t5 = {&nrg_call_t5_diagonals_forward, run_t5, .slots = t5, .part = {AT(spec), AT(t5)}},
-                        from_alibi = {&nrg_call_alibi_diagonals, run_alibi, .slots = alibi, .part = {AT(spec), AT(alibi)}},
-                        with_given = {&nrg_call_score_bias_forward, run, .slots = given, .part = {AT(args)},
-                                      .store = AT(args.store)},
-                        with_made = {&nrg_call_score_bias_forward, run, .slots = made, .part = {AT(args)},
-                                     .store = AT(args.store)};
+static const sweep_call from_t5 = {&invoke_t5_diagonals_forward, .slots = t5, .part = {AT(spec), AT(t5)}},
+                        from_alibi = {&invoke_alibi_diagonals, .slots = alibi, .part = {AT(spec), AT(alibi)}},
+                        with_given = {&invoke_score_bias_forward, .slots = given, .part = {AT(args)}, .store = AT(args.store)},
+                        with_made = {&invoke_score_bias_forward, .slots = made, .part = {AT(args)}, .store = AT(args.store)};
 
 static void draw(sweep_case *c, uint64_t *random)
 {
@@ -91,8 +78,8 @@ static void draw(sweep_case *c, uint64_t *random)
     if (c->way == ALIBI)
         b->spec.bidirectional = b->spec.buckets = b->spec.max_distance = 0;
     if (c->way != ANY)
-        sweep_add_first(c, c->way == T5 ? &from_t5 : &from_alibi, 0);
-    sweep_add(c, c->way == ANY ? &with_given : &with_made, 0, transposed);
+        sweep_add_first(c, SWEEP_ALWAYS, c->way == T5 ? &from_t5 : &from_alibi, 0);
+    sweep_add(c, SWEEP_ALWAYS, c->way == ANY ? &with_given : &with_made, 0, transposed);
 }
 
 static void describe(const sweep_case *c, char text[SWEEP_TEXT_ROOM])
@@ -123,27 +110,22 @@ typedef struct backward_case {
 #undef AT
 #define AT(field) SWEEP_AT(backward_case, field)
 
-static nrg_status run_backward(void *const *part, int ith, int nth) { return nrg_score_bias_backward(part[0], ith, nth); }
 static nrg_status run_again(void *const *part, int ith, int nth)
 {
     nrg_score_bias_backward_args args = *(const nrg_score_bias_backward_args *)part[0];
     args.accumulate = 1;
     return nrg_score_bias_backward(&args, ith, nth);
 }
-static nrg_status to_table(void *const *part, int accumulate, int ith, int nth)
+static nrg_status add_table(void *const *part, int ith, int nth)
 {
     const nrg_t5_backward_args *a = part[1];
-    return nrg_t5_diagonals_backward(part[0], a->d_diagonals, a->d_diagonals_stride, a->d_table, a->d_table_stride, accumulate,
-                                     ith, nth);
+    return nrg_t5_diagonals_backward(part[0], a->d_diagonals, a->d_diagonals_stride, a->d_table, a->d_table_stride, 1, ith, nth);
 }
-static nrg_status write_table(void *const *part, int ith, int nth) { return to_table(part, 0, ith, nth); }
-static nrg_status add_table(void *const *part, int ith, int nth) { return to_table(part, 1, ith, nth); }
-static const sweep_call backward = {&nrg_call_score_bias_backward, run_backward, .part = {AT(args)}},
-                        again = {&nrg_call_score_bias_backward, run_again, .part = {AT(args)}},
-                        table_written = {&nrg_call_t5_diagonals_backward, write_table, .slots = t5_backward,
-                                         .part = {AT(spec), AT(t5)}},
-                        table_added = {&nrg_call_t5_diagonals_backward, add_table, .slots = t5_backward,
-                                       .part = {AT(spec), AT(t5)}};
+static const invoke_function invoke_again = {.call = &nrg_call_score_bias_backward, .run = run_again},
+                             invoke_add_table = {.call = &nrg_call_t5_diagonals_backward, .run = add_table};
+static const sweep_call backward = {&invoke_score_bias_backward, .part = {AT(args)}}, again = {&invoke_again, .part = {AT(args)}},
+                        table_written = {&invoke_t5_diagonals_backward, .slots = t5_backward, .part = {AT(spec), AT(t5)}},
+                        table_added = {&invoke_add_table, .slots = t5_backward, .part = {AT(spec), AT(t5)}};
 
 static void draw_backward(sweep_case *c, uint64_t *random)
 {
@@ -158,12 +140,12 @@ static void draw_backward(sweep_case *c, uint64_t *random)
     const int by_head = sweep_draw(random, 3) != 0, accumulate = sweep_draw(random, 3) == 0,
               has_table = sweep_draw(random, 2) != 0;
     g->spec = draw_spec(shape, random);
-    sweep_add(c, &backward, 0, by_head ? 0 : NRG_BIT(NRG_SCORE_BIAS_BACKWARD_D_O));
+    sweep_add(c, SWEEP_ALWAYS, &backward, 0, by_head ? 0 : NRG_BIT(NRG_SCORE_BIAS_BACKWARD_D_O));
     if (accumulate)
-        sweep_add_last(c, &again);
+        sweep_add_last(c, SWEEP_ALWAYS, &again);
     c->accumulate = accumulate; /* to the table; what the case adds to d_diagonals it has written there itself */
     if (has_table)
-        sweep_add(c, accumulate ? &table_added : &table_written, 0, 0);
+        sweep_add(c, SWEEP_ALWAYS, accumulate ? &table_added : &table_written, 0, 0);
 }
 
 static void describe_backward(const sweep_case *c, char text[SWEEP_TEXT_ROOM])

@@ -59,11 +59,8 @@ typedef struct softmax_case {
 } softmax_case;
 #define AT(field) SWEEP_AT(softmax_case, field)
 
-static nrg_status run_whole(void *const *part, int ith, int nth) { return nrg_softmax_forward(part[0], ith, nth); }
-static nrg_status run_part(void *const *part, int ith, int nth) { return nrg_softmax_part(part[0], part[1], ith, nth); }
-static nrg_status run_ahead(void *const *part, int ith, int nth) { return nrg_cross_entropy_forward(part[0], ith, nth); }
-static const sweep_call whole = {&nrg_call_softmax_forward, run_whole, .part = {AT(args)}, .store = AT(args.store)},
-                        in_parts = {&nrg_call_softmax_part, run_part, .part = {AT(args), AT(state)}, .store = AT(args.store)};
+static const sweep_call whole = {&invoke_softmax_forward, .part = {AT(args)}, .store = AT(args.store)},
+                        in_parts = {&invoke_softmax_part, .part = {AT(args), AT(state)}, .store = AT(args.store)};
 
 /* Cross-entropy: rows of a head, and then their gradient. */
 enum { X = SWEEP_IN, IDS, D_LOSS };
@@ -73,14 +70,13 @@ static const unsigned char ahead_slots[] = {[NRG_CROSS_ENTROPY_X] = X,
                                             [NRG_CROSS_ENTROPY_LOSS] = LOSS,
                                             [NRG_CROSS_ENTROPY_M] = M,
                                             [NRG_CROSS_ENTROPY_OTHERS] = OTHERS};
-static const sweep_call ahead = {&nrg_call_cross_entropy_forward, run_ahead, .slots = ahead_slots, .part = {AT(ahead)}};
+static const sweep_call ahead = {&invoke_cross_entropy_forward, .slots = ahead_slots, .part = {AT(ahead)}};
 #ifndef NRG_NO_BACKWARD
 static const unsigned char back_slots[] = {
     [NRG_CROSS_ENTROPY_BACKWARD_X] = X,           [NRG_CROSS_ENTROPY_BACKWARD_IDS] = IDS,
     [NRG_CROSS_ENTROPY_BACKWARD_M_IN] = M,        [NRG_CROSS_ENTROPY_BACKWARD_OTHERS_IN] = OTHERS,
     [NRG_CROSS_ENTROPY_BACKWARD_D_LOSS] = D_LOSS, [NRG_CROSS_ENTROPY_BACKWARD_DX] = DX};
-static nrg_status run_back(void *const *part, int ith, int nth) { return nrg_cross_entropy_backward(part[0], ith, nth); }
-static const sweep_call back = {&nrg_call_cross_entropy_backward, run_back, .slots = back_slots, .part = {AT(back)}};
+static const sweep_call back = {&invoke_cross_entropy_backward, .slots = back_slots, .part = {AT(back)}};
 #endif
 
 static void draw_cross_entropy(sweep_case *c, softmax_case *s, const size_t shape[4])
@@ -88,9 +84,9 @@ static void draw_cross_entropy(sweep_case *c, softmax_case *s, const size_t shap
     s->ahead = nrg_cross_entropy_args_init(c->spec.dtype, c->rows, shape[3], NULL, NULL, NULL, NULL, NULL);
     s->ahead.ignore_index = c->seed % 3 ? -100 : 0;
     s->back = s->ahead;
-    sweep_add(c, &ahead, 0, 0);
+    sweep_add(c, SWEEP_ALWAYS, &ahead, 0, 0);
 #ifndef NRG_NO_BACKWARD
-    sweep_add(c, &back, 0, 0);
+    sweep_add(c, SWEEP_ALWAYS, &back, 0, 0);
 #endif
 }
 
@@ -131,7 +127,7 @@ static void draw(sweep_case *c, uint64_t *random)
     }
     if (c->way == PART)
         there |= sweep_draw(random, 4) ? NRG_BIT(NRG_SOFTMAX_PART_M_IN) | NRG_BIT(NRG_SOFTMAX_PART_SUM_IN) : 0;
-    sweep_add(c, c->way == PART ? &in_parts : &whole, there, 0);
+    sweep_add(c, SWEEP_ALWAYS, c->way == PART ? &in_parts : &whole, there, 0);
 }
 
 static void fill(const sweep_case *c, int operand, unsigned char *memory, uint64_t *random)
@@ -159,8 +155,7 @@ const sweep_family sweep_family_softmax = {LENGTHS(WAYS), .draw = draw, .fill = 
 #ifndef NRG_NO_BACKWARD
 /* ---- backward ---- */
 
-static nrg_status run_backward(void *const *part, int ith, int nth) { return nrg_softmax_backward(part[0], ith, nth); }
-static const sweep_call backward = {&nrg_call_softmax_backward, run_backward, .part = {SWEEP_STRUCTS_AT},
+static const sweep_call backward = {&invoke_softmax_backward, .part = {SWEEP_STRUCTS_AT},
                                     .store = SWEEP_STRUCTS_AT + offsetof(nrg_softmax_backward_args, store)};
 
 static void draw_backward(sweep_case *c, uint64_t *random)
@@ -177,7 +172,7 @@ static void draw_backward(sweep_case *c, uint64_t *random)
     a->log = c->way == LOG;
     a->scale = scales[sweep_draw(random, NRG_COUNT(scales))];
     a->cap = caps[sweep_draw(random, NRG_COUNT(caps))];
-    sweep_add(c, &backward, isfinite(a->cap) ? NRG_BIT(NRG_SOFTMAX_BACKWARD_X) : 0, 0);
+    sweep_add(c, SWEEP_ALWAYS, &backward, isfinite(a->cap) ? NRG_BIT(NRG_SOFTMAX_BACKWARD_X) : 0, 0);
 }
 
 static void describe_backward(const sweep_case *c, char text[SWEEP_TEXT_ROOM])
