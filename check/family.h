@@ -24,7 +24,7 @@ typedef struct sweep_family {
     void (*fill)(const sweep_case *c, int operand, unsigned char *memory, uint64_t *random);
     /* NULL: sweep_run_calls. */
     nrg_status (*run)(const sweep_case *c, unsigned char *memory);
-    /* Appends what is asked for. */
+    /* Appends options that neither the calls nor their operands show; may be NULL. */
     void (*describe)(const sweep_case *c, char text[SWEEP_TEXT_ROOM]);
 } sweep_family;
 
@@ -45,6 +45,8 @@ void sweep_fill_positions(const sweep_case *c, int operand, int32_t least, int32
 /* Batch, heads, rows and what the case's length is of: up to most of the first three, now and then no batch; or a large shape. */
 void sweep_draw_shape(const sweep_case *c, const unsigned most[3], const size_t (*large)[4], size_t shape[4], uint64_t *random);
 
+/* For messages; and a norm's options. */
+void sweep_describe_norm(const nrg_norm_spec *spec, char text[SWEEP_TEXT_ROOM]);
 PRINTF_LIKE(2, 3) void sweep_append(char text[SWEEP_TEXT_ROOM], const char *format, ...);
 
 #define NRG_KERNEL(family, op, job) extern const sweep_family sweep_family_##op;

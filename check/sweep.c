@@ -262,12 +262,23 @@ void sweep_append(char text[SWEEP_TEXT_ROOM], const char *format, ...)
     va_end(values);
 }
 
-/* Of which operand an output takes the place. */
-static void describe_place(const sweep_case *c, int output, char text[SWEEP_TEXT_ROOM])
+void sweep_describe_norm(const nrg_norm_spec *s, char text[SWEEP_TEXT_ROOM])
 {
-    for (int i = 0; i < output && output >= SWEEP_FIRST_OUTPUT; i++)
-        if (c->operands[i].rows && c->operands[output].offset == c->operands[i].offset) {
-            sweep_append(text, " in %s's place", sweep_operand_name(c, i));
+    sweep_append(text, ", %s norm, eps %g, %zu groups, %s", s->centred ? "layer" : "rms", s->eps, s->groups,
+                 nrg_activation_name(s->activation));
+}
+
+/* Runs of rows of elements; how far it is from 64 bytes; the strides; and of which operand an output takes the place. */
+static void describe_operand(const sweep_case *c, int operand, char text[SWEEP_TEXT_ROOM])
+{
+    const sweep_operand *o = &c->operands[operand];
+    sweep_append(text, " %s %s %zux%zux%zu+%zu/%zu", o->name, sweep_type_name(o->type), o->rows / o->run, o->run, o->length,
+                 o->offset % 64, o->stride);
+    if (o->run < o->rows)
+        sweep_append(text, "/%zu", o->run_stride);
+    for (int i = 0; i < operand && operand >= SWEEP_FIRST_OUTPUT; i++)
+        if (c->operands[i].rows && o->offset == c->operands[i].offset) {
+            sweep_append(text, " in %s's place", c->operands[i].name);
             return;
         }
 }
@@ -275,22 +286,19 @@ static void describe_place(const sweep_case *c, int output, char text[SWEEP_TEXT
 void sweep_describe(const sweep_case *c, char text[SWEEP_TEXT_ROOM])
 {
     static const char *const stores[] = {"auto", "keep", "stream"};
+    const sweep_family *family = kernels[c->kernel].family;
     snprintf(text, SWEEP_TEXT_ROOM, "case %llu: %s_%s%s", (unsigned long long)c->number, kernels[c->kernel].op,
              nrg_dtype_name(c->spec.dtype), sweep_kernel_grade(c->kernel));
-    kernels[c->kernel].family->describe(c, text);
-    sweep_append(text, ", store %s", stores[c->store]);
-    sweep_append(text, ", %d share%s", c->shares, c->shares == 1 ? "" : "s");
+    for (int i = 0; i < c->call_count; i++)
+        if (c->when[i] != SWEEP_PLAIN)
+            sweep_append(text, " %s", c->calls[i]->run->name);
+    if (family->describe)
+        family->describe(c, text);
+    sweep_append(text, ", store %s, %d shares", stores[c->store], c->shares);
     if (c->reduce_shares > 1)
         sweep_append(text, " and %d", c->reduce_shares);
     sweep_append(text, "%s%s;", c->accumulate ? ", accumulate" : "", c->saved ? ", saved statistics" : "");
-    for (int i = 0; i < SWEEP_OPERANDS; i++) {
-        const sweep_operand *operand = &c->operands[i];
-        if (operand->rows) {
-            sweep_append(text, " %s %s+%zu/%zu", sweep_operand_name(c, i), sweep_type_name(operand->type), operand->offset % 64,
-                         operand->stride);
-            if (operand->run < operand->rows)
-                sweep_append(text, "/%zu", operand->run_stride);
-            describe_place(c, i, text);
-        }
-    }
+    for (int i = 0; i < SWEEP_OPERANDS; i++)
+        if (c->operands[i].rows)
+            describe_operand(c, i, text);
 }

@@ -158,7 +158,7 @@ int sweep_share(const sweep_case *c, int i, int shares);
     }
 
 /* One line about a case. */
-enum { SWEEP_TEXT_ROOM = 1024 };
+enum { SWEEP_TEXT_ROOM = 2048 };
 void sweep_describe(const sweep_case *c, char text[SWEEP_TEXT_ROOM]);
 
 #endif

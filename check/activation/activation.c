@@ -65,7 +65,7 @@ static void fill(const sweep_case *c, int operand, unsigned char *memory, uint64
 static void describe(const sweep_case *c, char text[SWEEP_TEXT_ROOM])
 {
     const nrg_activation_flat *a = sweep_const_structs(c);
-    sweep_append(text, " %s of %zu", nrg_activation_name(a->activation), a->count);
+    sweep_append(text, ", %s", nrg_activation_name(a->activation));
 }
 
 static const sweep_call forward = {&invoke_activation_forward, .part = {SWEEP_STRUCTS_AT}};

@@ -61,15 +61,8 @@ static uint32_t inputs_of(int is_pairs) { return is_pairs ? NRG_BIT(NRG_GLU_X) :
 static void describe(const sweep_case *c, char text[SWEEP_TEXT_ROOM])
 {
     const nrg_glu_args *a = sweep_const_structs(c);
-    sweep_append(text, " %s of %zux%zux%zux%zu", nrg_activation_name(a->activation), a->rows3, a->rows2, a->rows, a->dim);
-    if (a->format)
-        sweep_append(text, ", %s", nrg_quant_format_name(a->format));
-    if (a->limit < 100)
-        sweep_append(text, ", limit %g", (double)a->limit);
-    if (a->alpha != 0)
-        sweep_append(text, ", alpha %g", (double)a->alpha);
-    if (a->b_offset > 0)
-        sweep_append(text, ", b + %g", (double)a->b_offset);
+    sweep_append(text, ", %s, %s, limit %g, alpha %g, b + %g", nrg_activation_name(a->activation),
+                 nrg_quant_format_name(a->format), (double)a->limit, (double)a->alpha, (double)a->b_offset);
 }
 
 static void draw(sweep_case *c, uint64_t *random)

@@ -188,19 +188,9 @@ void sweep_channel_describe(const sweep_case *c, char text[SWEEP_TEXT_ROOM])
 {
     static const char *const sources[] = {"computed", "given", "running", "folded"};
     const nrg_channel_norm_spec *s = &c->channel;
-    sweep_append(text, " %zux%zux%zu %s", c->rows, s->channels, c->positions, s->layout == NRG_LAYOUT_NHWC ? "nhwc" : "nchw");
-    if (s->over == NRG_CHANNEL_OVER_BATCH)
-        sweep_append(text, " over batch");
-    else
-        sweep_append(text, ", %zu groups", s->groups);
-    sweep_append(text, "%s, eps %g, %s of x: statistics %s", s->centred ? ", centred" : "", s->eps,
-                 nrg_activation_name(s->activation), sources[s->source]);
-    if (s->segment != NRG_CHANNEL_SEGMENT)
-        sweep_append(text, ", segments of %zu", s->segment);
-    if (s->cumulative)
-        sweep_append(text, ", cumulative");
-    else
-        sweep_append(text, ", momentum %g", s->momentum);
-    if (c->parts)
-        sweep_append(text, ", %d part%s", c->parts, c->parts == 1 ? "" : "s");
+    sweep_append(text, " of %zux%zux%zu %s over %s, %zu groups%s, eps %g, %s of x: statistics %s, segments of %zu", c->rows,
+                 s->channels, c->positions, s->layout == NRG_LAYOUT_NHWC ? "nhwc" : "nchw",
+                 s->over == NRG_CHANNEL_OVER_BATCH ? "batch" : "group", s->groups, s->centred ? ", centred" : "", s->eps,
+                 nrg_activation_name(s->activation), sources[s->source], s->segment);
+    sweep_append(text, ", momentum %g%s, %d parts", s->momentum, s->cumulative ? ", cumulative" : "", c->parts);
 }

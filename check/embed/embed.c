@@ -40,7 +40,7 @@ static nrg_status run_sum(void *const *part, int ith, int nth)
     set_tables(part);
     return nrg_embed_forward(part[0], ith, nth);
 }
-static const invoke_function invoke_sum = {.call = &nrg_call_embed_forward, .run = run_sum};
+static const invoke_function invoke_sum = {"nrg_embed_forward", &nrg_call_embed_forward, run_sum, NULL, NULL};
 static const sweep_call sum = {&invoke_sum, .part = {AT(args), AT(terms)}, .store = AT(args.store)};
 
 #ifndef NRG_NO_NORM
@@ -49,7 +49,7 @@ static nrg_status run_fused(void *const *part, int ith, int nth)
     set_tables(part);
     return nrg_embed_norm_forward(part[2], part[0], part[3], ith, nth);
 }
-static const invoke_function invoke_fused = {.call = &nrg_call_embed_norm_forward, .run = run_fused};
+static const invoke_function invoke_fused = {"nrg_embed_norm_forward", &nrg_call_embed_norm_forward, run_fused, NULL, NULL};
 
 /* The reference goes through a tensor with the sum. */
 static const unsigned char sum_slots[NRG_EMBED_OPERANDS] = {0, 1, 2, 3, 4, 5, 6, [NRG_EMBED_O] = SWEEP_SCRATCH};
@@ -151,10 +151,8 @@ static void fill(const sweep_case *c, int operand, unsigned char *memory, uint64
 static void describe(const sweep_case *c, char text[SWEEP_TEXT_ROOM])
 {
     const embed_case *e = sweep_const_structs(c);
-    sweep_append(text, " %zux%zu", e->args.rows, e->args.dim);
-    if (c->fused)
-        sweep_append(text, "; %s norm, eps %g, %zu groups, %s", e->norm.centred ? "layer" : "rms", e->norm.eps, e->norm.groups,
-                     nrg_activation_name(e->norm.activation));
+    if (ways[c->way].has_norm)
+        sweep_describe_norm(&e->norm, text);
 }
 
 const sweep_family sweep_family_embed = {SWEEP_LENGTHS(WAYS, 40, 140, 600, LARGE), .draw = draw, .fill = fill,
@@ -190,8 +188,8 @@ static nrg_status run_order(void *const *part, int ith, int nth)
     return nrg_embed_backward_order(with_tables(part));
 }
 static nrg_status run_backward(void *const *part, int ith, int nth) { return nrg_embed_backward(with_tables(part), ith, nth); }
-static const invoke_function invoke_order = {.call = &nrg_call_embed_backward, .run = run_order},
-                             invoke_backward = {.call = &nrg_call_embed_backward, .run = run_backward};
+static const invoke_function invoke_order = {"nrg_embed_backward_order", &nrg_call_embed_backward, run_order, NULL, NULL},
+                             invoke_backward = {"nrg_embed_backward", &nrg_call_embed_backward, run_backward, NULL, NULL};
 static const sweep_call order = {&invoke_order, .part = {AT(args), AT(gradients)}},
                         backward = {&invoke_backward, .part = {AT(args), AT(gradients)}, .store = AT(args.store)};
 
@@ -238,13 +236,6 @@ static void fill_backward(const sweep_case *c, int operand, unsigned char *memor
         ids[i] = sweep_draw(random, 5) ? most : ids[i];
 }
 
-static void describe_backward(const sweep_case *c, char text[SWEEP_TEXT_ROOM])
-{
-    static const char *const spreads[] = {"", ", most in one row", ", counted"};
-    const backward_case *b = sweep_const_structs(c);
-    sweep_append(text, " %zux%zu into %zu rows%s", b->args.rows, b->args.dim, c->rows, spreads[c->way]);
-}
-
 const sweep_family sweep_family_embed_backward = {SWEEP_LENGTHS(SPREADS, 40, 140, 600, NRG_COUNT(large_backward)),
-                                                  .draw = draw_backward, .fill = fill_backward, .describe = describe_backward};
+                                                  .draw = draw_backward, .fill = fill_backward};
 #endif

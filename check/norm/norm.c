@@ -115,19 +115,10 @@ void sweep_norm_fit(sweep_case *c, nrg_quant_format format)
 
 void sweep_norm_describe(const sweep_case *c, char text[SWEEP_TEXT_ROOM])
 {
-    static const char *const eps_modes[] = {"mean", "sum", "sigma", "max", "none"};
-    static const char *const gates[] = {"none", "pre", "post"};
     const nrg_norm_spec *s = &c->spec;
-    sweep_append(text, " %zux%zu %s, eps %g (%s), c %g, weight offset %g", c->rows, s->dim, s->centred ? "layer" : "rms", s->eps,
-                 eps_modes[s->eps_mode], s->c, (double)s->weight_offset);
-    if (s->gate || s->activation)
-        sweep_append(text, ", gate %s of %s", gates[s->gate], nrg_activation_name(s->activation));
-    if (s->groups > 1)
-        sweep_append(text, ", %zu groups", s->groups);
-    if (c->planes > 1)
-        sweep_append(text, ", %zu planes", c->planes);
-    if (s->residual_mode == NRG_RESIDUAL_AFTER)
-        sweep_append(text, ", residual after");
+    sweep_append(text, ", %s, eps %g (mode %d), c %g, weight offset %g, %zu groups, gate %d of %s, format %d",
+                 s->centred ? "layer" : "rms", s->eps, (int)s->eps_mode, s->c, (double)s->weight_offset, s->groups, (int)s->gate,
+                 nrg_activation_name(s->activation), (int)s->format);
 }
 
 /* ---- forward ---- */
@@ -270,7 +261,7 @@ static nrg_status run_backward(void *const *part, int ith, int nth)
         a->mean = NULL;
     return nrg_norm_backward(spec, a, ith, nth);
 }
-static const invoke_function invoke_backward = {.call = &nrg_call_norm_backward, .run = run_backward};
+static const invoke_function invoke_backward = {"nrg_norm_backward", &nrg_call_norm_backward, run_backward, NULL, NULL};
 
 static const unsigned char backward_slots[NRG_NORM_BACKWARD_OPERANDS] = {SWEEP_X,  SWEEP_Y,    SWEEP_Z,        SWEEP_W,
                                                                          SWEEP_B,  SWEEP_R_IN, SWEEP_D_O,      SWEEP_DR_IN,

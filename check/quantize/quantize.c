@@ -68,7 +68,7 @@ static void draw_dequantize(sweep_case *c, uint64_t *random)
 
 static void describe(const sweep_case *c, char text[SWEEP_TEXT_ROOM])
 {
-    sweep_append(text, " %s", nrg_quant_format_name(format_of(c)));
+    sweep_append(text, ", %s", nrg_quant_format_name(format_of(c)));
 }
 
 /* Halves of elements that lie between two bytes: ties, as no drawn row has them. */

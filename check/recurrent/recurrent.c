@@ -71,12 +71,6 @@ static void fill(const sweep_case *c, int operand, unsigned char *memory, uint64
                         random);
 }
 
-static void describe(const sweep_case *c, char text[SWEEP_TEXT_ROOM])
-{
-    const recurrent_case *r = sweep_const_structs(c);
-    sweep_append(text, " %zu chains of %zux%zu", r->args.chains, r->args.positions, r->args.dim);
-}
-
 static const sweep_call forward = {&invoke_recurrent_forward, .part = {AT(args)}};
 
 static void draw_forward(sweep_case *c, uint64_t *random)
@@ -85,7 +79,7 @@ static void draw_forward(sweep_case *c, uint64_t *random)
     sweep_add(c, SWEEP_ALWAYS, &forward, l.has_b ? NRG_BIT(NRG_RECURRENT_B) : 0, l.p_side_by_side ? NRG_BIT(NRG_RECURRENT_P) : 0);
 }
 
-const sweep_family sweep_family_recurrent = {LENGTHS, .draw = draw_forward, .fill = fill, .describe = describe};
+const sweep_family sweep_family_recurrent = {LENGTHS, .draw = draw_forward, .fill = fill};
 
 #ifndef NRG_NO_BACKWARD
 /* Phase 1 shows g, copied from its workspace, and d_p0; phase 2 dw and db. */
@@ -139,7 +133,6 @@ static nrg_status run(const sweep_case *c, unsigned char *memory)
     return status;
 }
 
-const sweep_family sweep_family_recurrent_backward = {LENGTHS, .draw = draw_backward, .fill = fill, .run = run,
-                                                      .describe = describe};
-const sweep_family sweep_family_recurrent_reduce = {LENGTHS, .draw = draw_reduce, .fill = fill, .run = run, .describe = describe};
+const sweep_family sweep_family_recurrent_backward = {LENGTHS, .draw = draw_backward, .fill = fill, .run = run};
+const sweep_family sweep_family_recurrent_reduce = {LENGTHS, .draw = draw_reduce, .fill = fill, .run = run};
 #endif

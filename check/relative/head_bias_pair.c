@@ -27,7 +27,7 @@ static nrg_status run_forward(void *const *part, int ith, int nth)
     a->v = a->o_v ? a->v : NULL;
     return nrg_head_bias_forward(a, ith, nth);
 }
-static const invoke_function invoke_forward = {.call = &nrg_call_head_bias_forward, .run = run_forward};
+static const invoke_function invoke_forward = {"nrg_head_bias_forward", &nrg_call_head_bias_forward, run_forward, NULL, NULL};
 static const sweep_call forward = {&invoke_forward, .part = {SWEEP_STRUCTS_AT},
                                    .store = SWEEP_STRUCTS_AT + offsetof(nrg_head_bias_args, store)};
 
@@ -67,13 +67,7 @@ static void draw_forward(sweep_case *c, uint64_t *random)
     sweep_add(c, SWEEP_ALWAYS, &forward, there, transposed);
 }
 
-static void describe(const sweep_case *c, char text[SWEEP_TEXT_ROOM])
-{
-    const nrg_head_bias_args *a = sweep_const_structs(c);
-    sweep_append(text, " %zux%zux%zux%zu", a->batch, a->heads, a->rows, a->dim);
-}
-
-const sweep_family sweep_family_head_bias_pair = {LENGTHS, .draw = draw_forward, .describe = describe};
+const sweep_family sweep_family_head_bias_pair = {LENGTHS, .draw = draw_forward};
 
 #ifndef NRG_NO_BACKWARD
 static const sweep_call backward = {&invoke_head_bias_backward, .part = {SWEEP_STRUCTS_AT},
@@ -93,5 +87,5 @@ static void draw_backward(sweep_case *c, uint64_t *random)
     sweep_add(c, SWEEP_ALWAYS, &backward, there, transposed);
 }
 
-const sweep_family sweep_family_head_bias_pair_backward = {LENGTHS, .draw = draw_backward, .describe = describe};
+const sweep_family sweep_family_head_bias_pair_backward = {LENGTHS, .draw = draw_backward};
 #endif

@@ -61,13 +61,6 @@ static relative_layout draw(sweep_case *c, uint64_t *random)
     return l;
 }
 
-static void describe(const sweep_case *c, char text[SWEEP_TEXT_ROOM])
-{
-    const nrg_relative_args *a = sweep_const_structs(c);
-    sweep_append(text, " %zux%zux%zux%zu, dim %zu, offset %ld, classes %ld to %ld%s", a->batch, a->heads, a->queries, a->keys,
-                 a->dim, (long)a->first_position, (long)a->p_min, (long)a->p_max, a->table_per_head ? " for each head" : "");
-}
-
 #define LENGTHS SWEEP_LENGTHS(WAYS, 40, 100, 400, LARGE)
 
 static const sweep_call scores = {&invoke_relative_scores, .part = {AT(args)}},
@@ -80,7 +73,7 @@ static void draw_scores(sweep_case *c, uint64_t *random)
               (l.q_by_head ? 0 : NRG_BIT(NRG_RELATIVE_SCORES_Q)) | (l.a_by_head ? 0 : NRG_BIT(NRG_RELATIVE_SCORES_SCORES)));
 }
 
-const sweep_family sweep_family_relative_scores = {LENGTHS, .draw = draw_scores, .describe = describe};
+const sweep_family sweep_family_relative_scores = {LENGTHS, .draw = draw_scores};
 
 static void draw_values(sweep_case *c, uint64_t *random)
 {
@@ -89,7 +82,7 @@ static void draw_values(sweep_case *c, uint64_t *random)
               (l.a_by_head ? 0 : NRG_BIT(NRG_RELATIVE_VALUES_A)) | (l.o_by_head ? 0 : NRG_BIT(NRG_RELATIVE_VALUES_O)));
 }
 
-const sweep_family sweep_family_relative_values = {LENGTHS, .draw = draw_values, .describe = describe};
+const sweep_family sweep_family_relative_values = {LENGTHS, .draw = draw_values};
 
 #ifndef NRG_NO_BACKWARD
 enum { Q = SWEEP_IN, A, TABLE };
@@ -130,5 +123,5 @@ static void draw_backward(sweep_case *c, uint64_t *random)
     sweep_add_last(c, SWEEP_PLAIN, &plain);
 }
 
-const sweep_family sweep_family_relative_backward = {LENGTHS, .draw = draw_backward, .describe = describe};
+const sweep_family sweep_family_relative_backward = {LENGTHS, .draw = draw_backward};
 #endif

@@ -53,11 +53,4 @@ static void draw(sweep_case *c, uint64_t *random)
     sweep_add(c, SWEEP_ALWAYS, call, 0, transposed);
 }
 
-static void describe(const sweep_case *c, char text[SWEEP_TEXT_ROOM])
-{
-    const nrg_relative_shift_args *a = sweep_const_structs(c);
-    sweep_append(text, " %zux%zux%zux%zu, rel %zu, shift %ld%s", a->batch, a->heads, a->queries, a->keys, a->rel, (long)a->shift,
-                 c->way >= KINDS ? ", backward" : "");
-}
-
-const sweep_family sweep_family_relative_shift = {SWEEP_LENGTHS(WAYS, 40, 140, 600, LARGE), .draw = draw, .describe = describe};
+const sweep_family sweep_family_relative_shift = {SWEEP_LENGTHS(WAYS, 40, 140, 600, LARGE), .draw = draw};

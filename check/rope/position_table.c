@@ -49,7 +49,8 @@ static nrg_status run_frequencies(void *const *part, int ith, int nth)
     return nrg_rope_frequencies(part[0], ((nrg_rope_frequencies_args *)part[1])->frequencies,
                                 &((nrg_rope_table_args *)part[2])->magnitude);
 }
-static const invoke_function invoke_frequencies = {.call = &nrg_call_rope_frequencies, .run = run_frequencies};
+static const invoke_function invoke_frequencies = {"nrg_rope_frequencies", &nrg_call_rope_frequencies, run_frequencies, NULL,
+                                                   NULL};
 static const sweep_call turns = {&invoke_frequencies, .slots = rope_frequencies, .part = {AT(spec), AT(turns), AT(rope)}},
                         rotations = {&invoke_rope_table, .slots = rope_table, .part = {AT(spec), AT(rope)}},
                         wave = {&invoke_sinusoidal_frequencies, .slots = sinusoidal_frequencies, .part = {AT(waves), AT(wave)}},
@@ -155,15 +156,9 @@ static void describe(const sweep_case *c, char text[SWEEP_TEXT_ROOM])
 {
     const table_case *t = sweep_const_structs(c);
     const nrg_rope_spec *s = &t->spec;
-    if (c->calls[0] == &wave)
-        sweep_append(text, " sinusoidal from %ld", (long)t->sinusoidal.first_position);
-    else
-        sweep_append(
-            text,
-            " rope mode %d, sections %d %d %d %d, freq_base %g, freq_scale %g, ext_factor %g, attn_factor %g, n_ctx_orig %d,"
-            " factor %g, from %ld",
-            (int)s->mode, s->sections[0], s->sections[1], s->sections[2], s->sections[3], s->freq_base, s->freq_scale,
-            s->ext_factor, s->attn_factor, s->n_ctx_orig, s->factor, (long)t->rope.first_position);
+    sweep_append(text, ", mode %d, sections %d %d %d %d, base %g, scale %g, ext_factor %g, attn_factor %g, factor %g",
+                 (int)s->mode, s->sections[0], s->sections[1], s->sections[2], s->sections[3], s->freq_base, s->freq_scale,
+                 s->ext_factor, s->attn_factor, s->factor);
 }
 
 const sweep_family sweep_family_position_table = {SWEEP_LENGTHS(WAYS, 40, 140, 600, LARGE), .draw = draw, .fill = fill,

@@ -36,7 +36,7 @@ static nrg_status run_with_norm(void *const *part, int ith, int nth)
     a->k_w = a->k_heads ? norm_weights(part[NRG_QKV_NORM], a->k_w) : NULL;
     return nrg_qkv_forward(part[NRG_QKV_NORM], part[NRG_QKV_ROPE], a, ith, nth);
 }
-static const invoke_function invoke_with_norm = {.call = &nrg_call_qkv, .run = run_with_norm};
+static const invoke_function invoke_with_norm = {"nrg_qkv_forward", &nrg_call_qkv, run_with_norm, NULL, NULL};
 static const sweep_call with_norm = {&invoke_with_norm, QKV_PART}, bare = {&invoke_qkv_bare, QKV_PART};
 #ifndef NRG_NO_BACKWARD
 static const sweep_call backward = {&invoke_qkv_backward, QKV_PART};
@@ -200,15 +200,10 @@ static void fill(const sweep_case *c, int operand, unsigned char *memory, uint64
 static void describe(const sweep_case *c, char text[SWEEP_TEXT_ROOM])
 {
     const qkv_case *q = sweep_const_structs(c);
-    const nrg_qkv_args *a = &q->args;
-    sweep_append(text, " %zux(%zu + %zu)x%zu and %zux%zu, mode %d, n_dims %zu from %zu%s", a->tokens, a->q_heads, a->k_heads,
-                 a->dim, a->v_heads, a->v_dim, (int)q->rope.mode, q->rope.n_dims, a->rotate_from,
-                 q->shares.backward ? ", backward" : "");
-    if (a->k_o_format || a->v_o_format)
-        sweep_append(text, ", q8_0 of%s%s", a->k_o_format ? " k" : "", a->v_o_format ? " v" : "");
+    sweep_append(text, ", mode %d, n_dims %zu from %zu, k %s, v %s", (int)q->rope.mode, q->rope.n_dims, q->args.rotate_from,
+                 nrg_quant_format_name(q->args.k_o_format), nrg_quant_format_name(q->args.v_o_format));
     if (q->norm.dim)
-        sweep_append(text, " (%s, eps %g, %zu groups, %s)", q->norm.centred ? "layer" : "rms", q->norm.eps, q->norm.groups,
-                     nrg_activation_name(q->norm.activation));
+        sweep_describe_norm(&q->norm, text);
 }
 
 const sweep_family sweep_family_qkv = {SWEEP_LENGTHS(WAYS, 30, 90, 400, LARGE), .draw = draw, .fill = fill, .describe = describe};

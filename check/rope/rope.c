@@ -158,12 +158,9 @@ static void fill(const sweep_case *c, int operand, unsigned char *memory, uint64
 static void describe(const sweep_case *c, char text[SWEEP_TEXT_ROOM])
 {
     const rope_case *r = sweep_const_structs(c);
-    sweep_append(text, " %zux%zux(%zu + %zu)x%zu, mode %d, n_dims %zu from %zu%s", r->rope.batch, r->rope.tokens, r->rope.q_heads,
-                 r->rope.k_heads, r->rope.dim, (int)r->spec.mode, r->spec.n_dims, r->rope.rotate_from,
-                 ways[c->way].backward ? ", backward" : "");
+    sweep_append(text, ", mode %d, n_dims %zu from %zu", (int)r->spec.mode, r->spec.n_dims, r->rope.rotate_from);
     if (c->fused)
-        sweep_append(text, " (%s, eps %g, %zu groups, %s)", r->norm.centred ? "layer" : "rms", r->norm.eps, r->norm.groups,
-                     nrg_activation_name(r->norm.activation));
+        sweep_describe_norm(&r->norm, text);
 }
 
 #define CASES SWEEP_LENGTHS(WAYS, 40, 130, 500, LARGE), .fill = fill, .describe = describe
@@ -180,7 +177,7 @@ static nrg_status run_fused(void *const *part, int ith, int nth)
     k->w = norm_weights(part[0], k->w);
     return nrg_norm_rope_forward(part[0], part[1], part[2], q, k, ith, nth);
 }
-static const invoke_function invoke_fused = {.call = &nrg_call_norm_rope_forward, .run = run_fused};
+static const invoke_function invoke_fused = {"nrg_norm_rope_forward", &nrg_call_norm_rope_forward, run_fused, NULL, NULL};
 
 /* The reference: norms of q and k, in the order of their description, and the rotation of their results. */
 enum { NONE = SWEEP_NOWHERE, Q = NRG_ROPE_Q, K, QW = NRG_NORM_ROPE_Q_W, KW, QB, KB };
@@ -240,7 +237,8 @@ static nrg_status run_fused_backward(void *const *part, int ith, int nth)
     k->w = norm_weights(part[0], k->w);
     return nrg_norm_rope_backward(part[0], part[1], part[2], q, k, ith, nth);
 }
-static const invoke_function invoke_fused_backward = {.call = &nrg_call_norm_rope_backward, .run = run_fused_backward};
+static const invoke_function invoke_fused_backward = {"nrg_norm_rope_backward", &nrg_call_norm_rope_backward, run_fused_backward,
+                                                      NULL, NULL};
 
 /* In the reference, the rotated gradient is in the place of the result. */
 enum { QX = NRG_NORM_ROPE_BACKWARD_Q_X, KX, BACK_QW, BACK_KW, BACK_QB, BACK_KB };

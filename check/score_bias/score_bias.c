@@ -30,11 +30,6 @@ static nrg_score_bias_spec draw_spec(const size_t shape[4], uint64_t *random)
     return spec;
 }
 
-static void describe_t5(const nrg_score_bias_spec *s, char text[SWEEP_TEXT_ROOM])
-{
-    sweep_append(text, ", %d buckets to %d%s", s->buckets, s->max_distance, s->bidirectional ? " both ways" : "");
-}
-
 /* ---- forward ---- */
 
 enum { SCORES = SWEEP_IN, DIAGONALS, TABLE };
@@ -82,17 +77,7 @@ static void draw(sweep_case *c, uint64_t *random)
     sweep_add(c, SWEEP_ALWAYS, c->way == ANY ? &with_given : &with_made, 0, transposed);
 }
 
-static void describe(const sweep_case *c, char text[SWEEP_TEXT_ROOM])
-{
-    static const char *const kinds[] = {"any", "t5", "alibi"};
-    const bias_case *b = sweep_const_structs(c);
-    sweep_append(text, " %zux%zux%zux%zu %s times %g, offset %ld%s", b->args.batch, b->args.heads, b->args.queries, b->args.keys,
-                 kinds[c->way], (double)b->args.scale, (long)b->spec.first_position, b->spec.causal ? ", causal" : "");
-    if (c->way == T5)
-        describe_t5(&b->spec, text);
-}
-
-const sweep_family sweep_family_score_bias = {LENGTHS(WAYS), .draw = draw, .describe = describe};
+const sweep_family sweep_family_score_bias = {LENGTHS(WAYS), .draw = draw};
 
 #ifndef NRG_NO_BACKWARD
 /* ---- backward ---- */
@@ -121,8 +106,9 @@ static nrg_status add_table(void *const *part, int ith, int nth)
     const nrg_t5_backward_args *a = part[1];
     return nrg_t5_diagonals_backward(part[0], a->d_diagonals, a->d_diagonals_stride, a->d_table, a->d_table_stride, 1, ith, nth);
 }
-static const invoke_function invoke_again = {.call = &nrg_call_score_bias_backward, .run = run_again},
-                             invoke_add_table = {.call = &nrg_call_t5_diagonals_backward, .run = add_table};
+static const invoke_function invoke_again = {"nrg_score_bias_backward", &nrg_call_score_bias_backward, run_again, NULL, NULL},
+                             invoke_add_table = {"nrg_t5_diagonals_backward", &nrg_call_t5_diagonals_backward, add_table, NULL,
+                                                 NULL};
 static const sweep_call backward = {&invoke_score_bias_backward, .part = {AT(args)}}, again = {&invoke_again, .part = {AT(args)}},
                         table_written = {&invoke_t5_diagonals_backward, .slots = t5_backward, .part = {AT(spec), AT(t5)}},
                         table_added = {&invoke_add_table, .slots = t5_backward, .part = {AT(spec), AT(t5)}};
@@ -148,12 +134,5 @@ static void draw_backward(sweep_case *c, uint64_t *random)
         sweep_add(c, SWEEP_ALWAYS, accumulate ? &table_added : &table_written, 0, 0);
 }
 
-static void describe_backward(const sweep_case *c, char text[SWEEP_TEXT_ROOM])
-{
-    const backward_case *g = sweep_const_structs(c);
-    sweep_append(text, " %zux%zux%zux%zu", g->args.batch, g->args.heads, g->args.queries, g->args.keys);
-    describe_t5(&g->spec, text);
-}
-
-const sweep_family sweep_family_score_bias_backward = {LENGTHS(2), .draw = draw_backward, .describe = describe_backward};
+const sweep_family sweep_family_score_bias_backward = {LENGTHS(2), .draw = draw_backward};
 #endif

@@ -38,14 +38,6 @@ static cut draw_cut(const size_t shape[4], uint64_t *random)
     return c;
 }
 
-static void describe_cut(cut c, char text[SWEEP_TEXT_ROOM])
-{
-    if (c.causal || c.window != SIZE_MAX)
-        sweep_append(text, ", offset %ld%s", (long)c.first_position, c.causal ? ", causal" : "");
-    if (c.window != SIZE_MAX)
-        sweep_append(text, ", window %zu", c.window);
-}
-
 static const float scales[] = {1, 1, 0.125f, -0.7f, 40, 0.08838835f};
 static const float caps[] = {INFINITY, INFINITY, INFINITY, 30, 0.5f};
 
@@ -141,13 +133,11 @@ static void fill(const sweep_case *c, int operand, unsigned char *memory, uint64
 
 static void describe(const sweep_case *c, char text[SWEEP_TEXT_ROOM])
 {
-    static const char *const kinds[] = {"", " log", " part", " cross-entropy"};
+    static const char *const kinds[] = {"", " log", " part ", " cross-entropy"};
     const softmax_case *s = sweep_const_structs(c);
     const nrg_softmax_args *a = &s->args;
-    sweep_append(text, "%s %zux%zux%zux%zu times %g", kinds[c->way], a->batch, a->heads, a->queries, a->keys, (double)a->scale);
-    if (isfinite(a->cap))
-        sweep_append(text, ", cap %g", (double)a->cap);
-    describe_cut((cut){a->causal, a->first_position, a->window}, text);
+    sweep_append(text, ",%s times %g, cap %g, position %ld, window %zu%s", kinds[c->way], (double)a->scale, (double)a->cap,
+                 (long)a->first_position, a->window, a->causal ? ", causal" : "");
 }
 
 const sweep_family sweep_family_softmax = {LENGTHS(WAYS), .draw = draw, .fill = fill, .describe = describe};
@@ -175,15 +165,5 @@ static void draw_backward(sweep_case *c, uint64_t *random)
     sweep_add(c, SWEEP_ALWAYS, &backward, isfinite(a->cap) ? NRG_BIT(NRG_SOFTMAX_BACKWARD_X) : 0, 0);
 }
 
-static void describe_backward(const sweep_case *c, char text[SWEEP_TEXT_ROOM])
-{
-    const nrg_softmax_backward_args *a = sweep_const_structs(c);
-    sweep_append(text, "%s %zux%zux%zux%zu times %g", a->log ? " log" : "", a->batch, a->heads, a->queries, a->keys,
-                 (double)a->scale);
-    if (isfinite(a->cap))
-        sweep_append(text, ", cap %g", (double)a->cap);
-    describe_cut((cut){a->causal, a->first_position, a->window}, text);
-}
-
-const sweep_family sweep_family_softmax_backward = {LENGTHS(2), .draw = draw_backward, .describe = describe_backward};
+const sweep_family sweep_family_softmax_backward = {LENGTHS(2), .draw = draw_backward};
 #endif
