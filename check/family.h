@@ -18,8 +18,6 @@ typedef struct sweep_family {
     /* Draws the structs of a case and adds its calls. It is empty but for its number, kernel, level, n, what this is divided
      * into, spec.size and spec.dtype. */
     void (*draw)(sweep_case *c, uint64_t *random);
-    /* Instead: lays the case out and draws its shares, too. */
-    void (*make)(sweep_case *c);
     /* Gives an operand that the case has its data; NULL: sweep_fill_rows. */
     void (*fill)(const sweep_case *c, int operand, unsigned char *memory, uint64_t *random);
     /* NULL: sweep_run_calls. */

@@ -143,11 +143,8 @@ int sweep_make(sweep_level level, uint64_t number, sweep_case *c)
     c->large = c->length > family->small[level] ? c->length - (size_t)family->small[level] : 0;
     c->spec = nrg_norm_spec_rms(kernels[c->kernel].dtype, 1, 0);
     c->spec.accuracy = kernels[c->kernel].accuracy;
-    c->shares = c->reduce_shares = 1;
-    if (family->make)
-        family->make(c);
-    else
-        draw(c, family);
+    c->reduce_shares = 1;
+    draw(c, family);
     return 1;
 }
 

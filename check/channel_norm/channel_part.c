@@ -61,6 +61,12 @@ size_t sweep_channel_parts(const sweep_case *c)
     return g.tensors * parts_of(c, &g);
 }
 
+size_t sweep_channel_sets(const sweep_case *c)
+{
+    const nrg_channel_norm_spec *s = &c->channel;
+    return s->over == NRG_CHANNEL_OVER_BATCH ? s->channels : c->rows * s->groups;
+}
+
 sweep_part sweep_channel_whole(const sweep_case *c)
 {
     sweep_part whole = {c->channel, c->rows, c->positions, 0, 0, 0, sweep_channel_sets(c)};
@@ -123,14 +129,4 @@ void sweep_channel_bind(const sweep_case *c, const sweep_part *part, const nrg_c
         o->is_told_zero &= part->spec.channels == c->channel.channels;
     }
     sweep_bind_call(&moved, call, structs, slots, memory);
-}
-
-nrg_channel_norm_args sweep_channel_args(const sweep_case *c, const sweep_part *part, unsigned char *memory)
-{
-    nrg_channel_norm_spec spec = part->spec;
-    nrg_channel_norm_args args = nrg_channel_norm_args_init(part->n, part->s, NULL, NULL, NULL, NULL);
-    args.batches = spec.cumulative ? c->seed % 1000 : 0;
-    args.store = c->store;
-    sweep_channel_bind(c, part, &nrg_call_channel_norm_forward, (void *const[]){&spec, &args}, sweep_channel_slots, memory);
-    return args;
 }
