@@ -89,7 +89,7 @@ def described(path):
         if wrapper.name == "names.h":
             lines = " \\\n    ".join(line for line in lines_of(wrapper.parent / f"{name}.def", {}) if line)
             uses = raw(f"#define NRG_DEF_{name} \\\n    {lines}\n") + uses
-        return match[1] + uses + "#undef NRG_PASS\n"
+        return match[1] + uses + "#undef NRG_PASS\n#undef NRG_OF\n#undef NRG_NAME\n"
 
     def listed(match):
         return without_comment(path.parent / match[2]).replace("NRG_MAKE", match[1]).replace(f"#undef {match[1]}\n", "")

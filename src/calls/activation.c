@@ -58,7 +58,7 @@ nrg_status nrg_activation_forward(nrg_activation g, nrg_dtype dtype, size_t coun
     nrg_laid l;
     size_t bytes;
     nrg_status status = NRG_OK;
-    if (activation_forward_precheck(&args, ith, nth, &l))
+    if (activation_forward_precheck(&args, ith, nth, &l) == NRG_OK)
         bytes = l.bytes;
     else if ((status = check_flat(&bytes, &nrg_call_activation_forward, args, ith, nth)) != NRG_OK)
         return status;
@@ -85,7 +85,7 @@ nrg_status nrg_activation_backward(nrg_activation g, nrg_dtype dtype, size_t cou
     nrg_laid l;
     size_t bytes;
     nrg_status status = NRG_OK;
-    if (activation_backward_precheck(&args, ith, nth, &l))
+    if (activation_backward_precheck(&args, ith, nth, &l) == NRG_OK)
         bytes = l.bytes;
     else if ((status = check_flat(&bytes, &nrg_call_activation_backward, args, ith, nth)) != NRG_OK)
         return status;

@@ -143,8 +143,9 @@ nrg_status nrg_channel_norm_sums_add(size_t sets, int64_t *into, const int64_t *
 {
     const nrg_channel_norm_sums_add_args args = {sets, from, into};
     nrg_laid laid;
-    const nrg_status status =
-        sums_add_precheck(&args, 0, 1, &laid) ? NRG_OK : nrg_lay(&laid, &nrg_call_sums_add, (const void *const[]){&args}, 0, 1);
+    const nrg_status status = sums_add_precheck(&args, 0, 1, &laid) == NRG_OK
+                                  ? NRG_OK
+                                  : nrg_lay(&laid, &nrg_call_sums_add, (const void *const[]){&args}, 0, 1);
     if (status != NRG_OK)
         return status;
     /* wraps around, as sums may */

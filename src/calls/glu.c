@@ -104,7 +104,7 @@ static inline int is_plane(const nrg_glu_args *a) { return a && a->rows2 == 1 &&
 
 static inline int is_plain(nrg_laid *l, const nrg_glu_args *a, int ith, int nth)
 {
-    if (!is_plane(a) || !glu_forward_precheck(a, ith, nth, l))
+    if (!is_plane(a) || glu_forward_precheck(a, ith, nth, l) != NRG_OK)
         return 0;
     const size_t row = a->dim * (a->dtype == NRG_F32 ? 4 : 2);
     return !((l->stride[NRG_GLU_A][0] ^ row) | (l->stride[NRG_GLU_B][0] ^ row) | (l->stride[NRG_GLU_O][0] ^ row));
@@ -181,7 +181,7 @@ nrg_status nrg_glu_forward_check(const nrg_glu_args *args) { return NRG_ASK(glu_
 
 static inline int is_plain_backward(nrg_laid *l, const nrg_glu_args *a, int ith, int nth)
 {
-    if (!is_plane(a) || !glu_backward_precheck(a, ith, nth, l))
+    if (!is_plane(a) || glu_backward_precheck(a, ith, nth, l) != NRG_OK)
         return 0;
     const size_t row = a->dim * (a->dtype == NRG_F32 ? 4 : 2);
     return !((l->stride[NRG_GLU_BACKWARD_A][0] ^ row) | (l->stride[NRG_GLU_BACKWARD_B][0] ^ row) |

@@ -270,7 +270,7 @@ static __attribute__((noinline)) nrg_status make_job(nrg_norm_job *job, nrg_norm
     call.part = part;
     planes->count[1] = 1;
     fill_job(job, &call, ith, nth, 0);
-    if (!l.is_matrix || nrg_norm_alike(s) > 1)
+    if (!nrg_norm_is_matrix(s, args->rows2, args->rows3))
         set_planes(planes, job, &call, &l, at);
     job->statistics = statistics;
     if (part == NRG_NORM_SUMS && job->gate != NRG_GATE_PRE) { /* what comes after the norm */
@@ -367,7 +367,7 @@ static __attribute__((noinline)) int matrix_job(nrg_norm_job *job, nrg_norm_quan
                                                 const nrg_norm_args *a, int ith, int nth)
 {
     nrg_laid l;
-    if (!s || !a || a->rows2 != 1 || a->rows3 != 1 || nrg_norm_alike(s) != 1 || !norm_forward_precheck(s, a, ith, nth, &l))
+    if (!s || !a || !nrg_norm_is_matrix(s, a->rows2, a->rows3) || norm_forward_precheck(s, a, ith, nth, &l) != NRG_OK)
         return 0;
     const norm_call call = call_at(s, a, &l, operands_of[NRG_NORM_WHOLE]);
     fill_job(job, &call, ith, nth, 0);

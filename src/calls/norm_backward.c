@@ -120,10 +120,9 @@ static void fill_job(nrg_norm_backward_job *job, const nrg_norm_spec *s, const n
 static __attribute__((noinline)) nrg_status lay(nrg_laid *l, const nrg_norm_spec *s, const nrg_norm_backward_args *a, int ith,
                                                 int nth)
 {
-    if (!s || !a || a->rows2 != 1 || a->rows3 != 1 || nrg_norm_alike(s) != 1 || !norm_backward_precheck(s, a, ith, nth, l))
-        return NRG_LAY(l, norm_backward, s, a);
-    l->is_matrix = 1;
-    return NRG_OK;
+    const int is_plain =
+        s && a && nrg_norm_is_matrix(s, a->rows2, a->rows3) && norm_backward_precheck(s, a, ith, nth, l) == NRG_OK;
+    return is_plain ? NRG_OK : NRG_LAY(l, norm_backward, s, a);
 }
 
 /* In a frame of its own: what checking takes shall not lie below the kernel. */
@@ -135,7 +134,7 @@ static __attribute__((noinline)) nrg_status make_job(nrg_norm_backward_job *job,
     if (status != NRG_OK)
         return status;
     fill_job(job, s, a, &l, ith, nth);
-    if (!l.is_matrix || nrg_norm_alike(s) > 1)
+    if (!nrg_norm_is_matrix(s, a->rows2, a->rows3))
         set_planes(planes, job, s, a, &l);
     return NRG_OK;
 }

@@ -25,7 +25,7 @@ static __attribute__((noinline)) nrg_status make_jobs(nrg_norm_rope_job both[2],
     nrg_laid l;
     q = q ? q : &none;
     k = k ? k : &none;
-    nrg_status status = norm_rope_forward_precheck(norm, spec, rope, q, k, ith, nth, &l)
+    nrg_status status = norm_rope_forward_precheck(norm, spec, rope, q, k, ith, nth, &l) == NRG_OK
                             ? NRG_OK
                             : NRG_LAY(&l, norm_rope_forward, norm, spec, rope, q, k);
     if (status != NRG_OK || (status = rope_check_ids(rope, &l)) != NRG_OK)

@@ -55,7 +55,7 @@ static __attribute__((noinline)) nrg_status make_job(nrg_norm_sandwich_job *job,
     size_t stride[OWN_TENSORS] = {l.stride[NRG_SANDWICH_X][0], l.stride[NRG_SANDWICH_Y][0],
                                   l.stride[a->r ? NRG_SANDWICH_R : NRG_SANDWICH_O][0], l.stride[NRG_SANDWICH_O][0]};
     planes->count[1] = 1;
-    if (!l.is_matrix)
+    if (a->rows2 != 1 || a->rows3 != 1)
         set_planes(planes, stride, a, r, &l);
     nrg_norm_job *const first = &job->first, *const second = &job->second;
     begin_norm(first, one, a->w1, a->b1);

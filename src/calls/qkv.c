@@ -81,7 +81,7 @@ static __attribute__((noinline)) nrg_status make_call(qkv_call *call, const nrg_
     /* without a norm the call is plain where it is with one that takes nothing */
     const nrg_norm_spec none = nrg_norm_spec_rms(NRG_F32, a ? a->dim : 0, 0);
     const int is_bare = !norm && a && !(a->q_w || a->k_w || a->q_b || a->k_b);
-    const int is_plain = qkv_precheck(rope, a, &shares, is_bare ? &none : norm, ith, nth, &l);
+    const int is_plain = qkv_precheck(rope, a, &shares, is_bare ? &none : norm, ith, nth, &l) == NRG_OK;
     nrg_status status = is_plain ? NRG_OK
                         : norm   ? NRG_LAY(&l, qkv, rope, a, &shares, norm)
                                  : NRG_LAY(&l, qkv_bare, rope, a, &shares);

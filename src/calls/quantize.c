@@ -79,7 +79,7 @@ static __attribute__((noinline)) nrg_status make_quantize(nrg_quantize_job *job,
                                                           int ith, int nth)
 {
     nrg_laid l;
-    const nrg_status status = quantize_precheck(a, ith, nth, &l) ? NRG_OK : NRG_LAY(&l, quantize, a);
+    const nrg_status status = quantize_precheck(a, ith, nth, &l) == NRG_OK ? NRG_OK : NRG_LAY(&l, quantize, a);
     if (status == NRG_OK)
         fill_quantize(job, p, a, &l, ith, nth);
     return status;
@@ -89,7 +89,7 @@ static __attribute__((noinline)) nrg_status make_dequantize(nrg_quantize_job *jo
                                                             int ith, int nth)
 {
     nrg_laid l;
-    const nrg_status status = dequantize_precheck(a, ith, nth, &l) ? NRG_OK : NRG_LAY(&l, dequantize, a);
+    const nrg_status status = dequantize_precheck(a, ith, nth, &l) == NRG_OK ? NRG_OK : NRG_LAY(&l, dequantize, a);
     if (status == NRG_OK)
         fill_dequantize(job, p, a, &l, ith, nth);
     return status;

@@ -38,7 +38,7 @@ nrg_status nrg_rope_frequencies(const nrg_rope_spec *spec, double *frequencies, 
 static __attribute__((noinline)) nrg_status lay_table(nrg_laid *l, const nrg_rope_spec *s, const nrg_rope_table_args *a, int ith,
                                                       int nth)
 {
-    return rope_table_precheck(s, a, ith, nth, l) ? NRG_OK : NRG_LAY(l, rope_table, s, a);
+    return rope_table_precheck(s, a, ith, nth, l) == NRG_OK ? NRG_OK : NRG_LAY(l, rope_table, s, a);
 }
 
 nrg_status nrg_rope_table(const nrg_rope_spec *s, const nrg_rope_table_args *a, int ith, int nth)

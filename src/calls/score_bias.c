@@ -20,7 +20,7 @@ size_t nrg_score_bias_diagonals(size_t queries, size_t keys) { return nrg_diagon
 /* In a frame of its own, which does not lie below the kernel: a precheck keeps what it has placed. */
 static __attribute__((noinline)) nrg_status lay(nrg_laid *l, const nrg_score_bias_args *a, int ith, int nth)
 {
-    return score_bias_forward_precheck(a, ith, nth, l) ? NRG_OK : NRG_LAY(l, score_bias_forward, a);
+    return score_bias_forward_precheck(a, ith, nth, l) == NRG_OK ? NRG_OK : NRG_LAY(l, score_bias_forward, a);
 }
 
 NRG_TABLES(score_bias)

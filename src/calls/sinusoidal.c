@@ -33,7 +33,7 @@ static const nrg_table_order orders[] = {
 static __attribute__((noinline)) nrg_status lay_table(nrg_laid *l, const nrg_sinusoidal_spec *s, const nrg_sinusoidal_args *a,
                                                       int ith, int nth)
 {
-    return sinusoidal_table_precheck(s, a, ith, nth, l) ? NRG_OK : NRG_LAY(l, sinusoidal_table, s, a);
+    return sinusoidal_table_precheck(s, a, ith, nth, l) == NRG_OK ? NRG_OK : NRG_LAY(l, sinusoidal_table, s, a);
 }
 
 NRG_TABLES(position_table)

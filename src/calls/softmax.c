@@ -66,7 +66,7 @@ static inline void fill_job(nrg_softmax_job *job, const nrg_softmax_args *a, con
 static __attribute__((noinline)) nrg_status make_job(nrg_softmax_job *job, const nrg_softmax_args *a, int ith, int nth)
 {
     nrg_laid l;
-    const nrg_status status = softmax_forward_precheck(a, ith, nth, &l) ? NRG_OK : NRG_LAY(&l, softmax_forward, a);
+    const nrg_status status = softmax_forward_precheck(a, ith, nth, &l) == NRG_OK ? NRG_OK : NRG_LAY(&l, softmax_forward, a);
     if (status == NRG_OK)
         fill_job(job, a, &l, ith, nth);
     return status;
@@ -142,7 +142,7 @@ static __attribute__((noinline)) nrg_status make_backward_job(nrg_softmax_backwa
                                                               int ith, int nth)
 {
     nrg_laid l;
-    const nrg_status status = softmax_backward_precheck(a, ith, nth, &l) ? NRG_OK : NRG_LAY(&l, softmax_backward, a);
+    const nrg_status status = softmax_backward_precheck(a, ith, nth, &l) == NRG_OK ? NRG_OK : NRG_LAY(&l, softmax_backward, a);
     if (status == NRG_OK)
         fill_backward(job, a, &l, ith, nth);
     return status;

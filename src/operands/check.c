@@ -3,8 +3,6 @@
  * SPDX-License-Identifier: MIT */
 #include "check.h"
 
-#include <string.h>
-
 #include "../compiler.h"
 
 /* No struct of any version is larger: such a size is an uninitialized field. */
@@ -13,15 +11,15 @@ enum { STRUCT_MOST = 4096 };
 int nrg_copy_struct(void *copy, const void *of, const nrg_part *part)
 {
     const unsigned char *const from = of;
-    const size_t size = nrg_size_at(of, 0);
+    const size_t known = part->size, size = of ? nrg_size_at(of, 0) : part->least;
     if (size < part->least || size > STRUCT_MOST)
         return 0;
-    for (size_t i = part->size; i < size; i++)
+    for (size_t i = known; i < size; i++)
         if (from[i])
             return 0;
-    const size_t known = part->size;
     memset(copy, 0, known);
-    memcpy(copy, from, size < known ? size : known);
+    if (of)
+        memcpy(copy, from, size < known ? size : known);
     memcpy(copy, &known, sizeof known);
     return 1;
 }
@@ -37,25 +35,13 @@ static nrg_status read_parts(nrg_checked *c, const nrg_call *call, const void *c
             continue;
         unsigned char *copy = c->copy + used;
         used += (p->size + sizeof(double) - 1) / sizeof(double) * sizeof(double);
-        const size_t known = p->size;
         c->part[i] = copy;
         if (!part[i] && !p->may_be_absent)
             return NRG_ERR_NULL;
-        if (!part[i]) {
-            memset(copy, 0, known);
-            memcpy(copy, &known, sizeof known);
-        } else if (!nrg_copy_struct(copy, part[i], p)) {
+        if (!nrg_copy_struct(copy, part[i], p))
             status = NRG_ERR_STRUCT_SIZE; /* unless a part after it is missing */
-        }
     }
     return status;
-}
-
-static inline int is_out_of_range(const nrg_checked *c, const nrg_range *r)
-{
-    uint32_t value;
-    memcpy(&value, (const unsigned char *)c->part[r->part] + r->at, sizeof value);
-    return value - r->low > r->span;
 }
 
 nrg_status nrg_check_options(nrg_checked *c, const nrg_call *call, const void *const *part)
@@ -63,9 +49,12 @@ nrg_status nrg_check_options(nrg_checked *c, const nrg_call *call, const void *c
     nrg_status status = read_parts(c, call, part);
     if (status != NRG_OK)
         return status;
-    for (unsigned i = 0; i < call->range_count; i++)
-        if (is_out_of_range(c, &call->ranges[i]))
-            return (nrg_status)call->ranges[i].status;
+    for (const nrg_range *r = call->ranges; r < call->ranges + call->range_count; r++) {
+        uint32_t value;
+        memcpy(&value, (const unsigned char *)c->part[r->part] + r->at, sizeof value);
+        if (value - r->low > r->span)
+            return (nrg_status)r->status;
+    }
     c->sizes.n[NRG_ONE] = 1;
     c->sizes.needed = c->sizes.always = c->sizes.ignored = c->sizes.refused = c->sizes.apart = c->sizes.written = 0;
     return call->measure(c->part, &c->sizes);
@@ -99,8 +88,7 @@ static int fill_strides(step sorted[NRG_LEVELS], size_t stride[NRG_LEVELS], cons
 {
     const uint32_t repeated = nrg_repeated(o, part);
     size_t span = row;
-    int steps = 0,
-        is_beyond = 0; /* memory, which is wrong where a stride is to be made of it: without elements it may have any */
+    int steps = 0, is_beyond = 0; /* memory, which is wrong where a stride is made of it: without elements it may have any */
     for (unsigned k = 0; k < o->levels; k++) {
         const size_t count = s->n[o->level[k].count];
         size_t bytes;
@@ -112,8 +100,7 @@ static int fill_strides(step sorted[NRG_LEVELS], size_t stride[NRG_LEVELS], cons
         const size_t given = o->level[k].stride ? nrg_size_at(part, o->level[k].stride) : 0;
         if (!given && is_beyond)
             return -1;
-        if (given)
-            stride[k] = given;
+        stride[k] = given ? given : span;
         if (!nrg_product(count, stride[k], &bytes))
             is_beyond = 1;
         else
@@ -139,8 +126,7 @@ static nrg_status add_level(extent *e, size_t *span, const step *level)
         e->rows *= level->count;
     } else if (level->stride == *span) {
         e->rows = 1;
-        e->bytes = before_last + *span;
-        e->stride = e->bytes;
+        e->bytes = e->stride = before_last + *span;
     } else {
         e->bytes = *span;
         e->stride = level->stride;
@@ -155,21 +141,11 @@ static nrg_status add_level(extent *e, size_t *span, const step *level)
 static inline int lay_rows(extent *e, size_t *stride, size_t given, size_t dim, size_t rows)
 {
     const size_t half = (size_t)1 << (sizeof(size_t) * 4), row = dim * e->element, taken = given ? given : row;
-    const size_t bytes = (rows - 1) * taken + row;
     e->bytes = row;
     e->rows = rows;
     e->stride = *stride = taken;
-    e->end = e->first + bytes;
+    e->end = e->first + (rows - 1) * taken + row;
     return (taken >= row) & !((e->first | taken) & (e->element - 1)) & ((dim | rows | taken) < half / 8) & (e->end > e->first);
-}
-
-/* Where an operand begins for the checks: an unallocated one at 0, which is aligned and has all of memory behind it. */
-static inline uintptr_t checked_place(const extent *e) { return e->first == (uintptr_t)NRG_UNALLOCATED ? 0 : e->first; }
-
-/* NRG_ERR_UNALLOCATED where nothing else is wrong with an operand. */
-static inline nrg_status place_status(const extent *e)
-{
-    return e->first == (uintptr_t)NRG_UNALLOCATED ? NRG_ERR_UNALLOCATED : NRG_OK;
 }
 
 /* Whether only the innermost level has steps. */
@@ -179,12 +155,14 @@ static inline int is_in_plane(const nrg_operand *o, const nrg_sizes *s, const vo
 }
 
 /* Rows on several levels; or, with is_plane, of lay_rows: slowly, for operands that are wrong, unallocated or have no elements,
- * and for those of more than four billion. Of these a wrong alignment counts more than an end beyond memory. */
+ * and for those of more than four billion. Of these a wrong alignment counts more than an end beyond memory. An unallocated
+ * operand is checked as one at 0, which is aligned and has all of memory behind it. */
 static __attribute__((noinline)) nrg_status lay_levels(extent *e, size_t stride[NRG_LEVELS], const nrg_operand *o,
                                                        const nrg_sizes *s, const void *part, int is_plane)
 {
     step levels[NRG_LEVELS];
-    const uintptr_t first = checked_place(e);
+    const int is_allocated = e->first != (uintptr_t)NRG_UNALLOCATED;
+    const uintptr_t first = is_allocated ? e->first : 0;
     uintptr_t aligned = first;
     size_t span;
     int count;
@@ -205,7 +183,7 @@ static __attribute__((noinline)) nrg_status lay_levels(extent *e, size_t stride[
     if (span > UINTPTR_MAX - first)
         return NRG_ERR_OVERFLOW;
     e->end = first + span;
-    return place_status(e);
+    return is_allocated ? NRG_OK : NRG_ERR_UNALLOCATED;
 }
 
 /* Whether rows of two operands whose extents meet share a byte. */
@@ -223,9 +201,8 @@ static int rows_meet(const extent *a, const extent *b)
 static int lies_over(const nrg_checked *c, const nrg_laid *laid, const nrg_call *call, const extent *out, const extent *other)
 {
     const nrg_operand *o = &call->operands[out->index], *x = &call->operands[other->index];
-    if (!(o->over & NRG_BIT(other->index)) || out->first != other->first || out->element != other->element)
-        return 0;
-    if (c->sizes.apart & NRG_BIT(out->index) && x->role != NRG_IN)
+    if (!(o->over & NRG_BIT(other->index)) || out->first != other->first || out->element != other->element ||
+        (c->sizes.apart & NRG_BIT(out->index) && x->role != NRG_IN))
         return 0;
     for (unsigned k = 0; k < o->levels; k++)
         if (c->sizes.n[o->level[k].count] != 1 && laid->stride[out->index][k] != laid->stride[other->index][k])
@@ -254,17 +231,16 @@ static inline nrg_status find_operands(const nrg_checked *c, nrg_laid *laid, con
 {
     const nrg_sizes *const s = &c->sizes;
     const nrg_operand *const o = call->operands;
-    uint32_t given = 0, optional = 0;
+    uint32_t given = 0, must = 0;
     for (unsigned i = call->operand_count; i-- > 0;) {
         given = 2 * given + (nrg_pointer_at(c->part[o[i].part], o[i].at) != NULL);
-        optional = 2 * optional + o[i].may_be_absent;
+        must = 2 * must + !o[i].may_be_absent;
         memset(laid->stride[i], 0, sizeof laid->stride[i]); /* here, since one memset for all of them takes 10 ns to begin */
     }
-    const uint32_t all = NRG_BIT(call->operand_count) - 1;
     *there = given & ~s->ignored;
     if (s->always & ~given)
         return NRG_ERR_NULL;
-    for (uint32_t missing = ((all & ~optional) | s->needed) & ~given & ~s->ignored; missing; missing &= missing - 1)
+    for (uint32_t missing = (must | s->needed) & ~given & ~s->ignored; missing; missing &= missing - 1)
         if (has_elements(&o[lowest_bit(missing)], s))
             return NRG_ERR_NULL;
     return *there & s->refused ? NRG_ERR_COMBINATION : NRG_OK;
@@ -278,7 +254,6 @@ static __attribute__((noinline)) nrg_status check(nrg_checked *c, nrg_laid *laid
     extent extents[NRG_OPERANDS], *e = extents;
     uint32_t there, outputs = 0;
     unsigned count = 0;
-    int is_matrix = 1;
     size_t moved = 0;
     nrg_status status = nrg_check_options(c, call, part), places = NRG_OK;
     if (status != NRG_OK)
@@ -306,7 +281,6 @@ static __attribute__((noinline)) nrg_status check(nrg_checked *c, nrg_laid *laid
         } else {
             status = lay_levels(e, stride, o, s, from, 0);
             rows *= s->n[o->level[1].count] * s->n[o->level[2].count];
-            is_matrix = 0;
         }
         if (status != NRG_OK) {
             if (status == NRG_ERR_UNALLOCATED && o->room && nrg_size_at(from, o->room) < e->end)
@@ -329,7 +303,6 @@ static __attribute__((noinline)) nrg_status check(nrg_checked *c, nrg_laid *laid
         e++;
     }
     laid->bytes = moved;
-    laid->is_matrix = is_matrix;
     status = check_overlaps(c, laid, call, extents, count, outputs);
     return status != NRG_OK ? status : places;
 }

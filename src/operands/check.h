@@ -11,7 +11,6 @@ enum { NRG_COPIES = 1280 };
 /* Where the operands of a sound call lie, for its job. */
 typedef struct nrg_laid {
     size_t bytes;                            /* of all operands, as often as they are there; at most SIZE_MAX */
-    int is_matrix;                           /* every operand is rows of one stride; of nrg_check alone */
     size_t stride[NRG_OPERANDS][NRG_LEVELS]; /* in bytes, real ones in the place of 0; 0 of what is absent */
 } nrg_laid;
 
@@ -24,7 +23,7 @@ typedef struct nrg_checked {
 } nrg_checked;
 
 /* A caller's struct of another version, as this version's: fields that it does not have are 0, which is their default; fields
- * that this library does not have must be 0. Returns 0 for a size that no version has. */
+ * that this library does not have must be 0. NULL is a struct without fields. Returns 0 for a size that no version has. */
 int nrg_copy_struct(void *copy, const void *of, const nrg_part *part);
 
 /* Checks everything that can be said without looking into operands: parts, struct sizes, ranges, options, share ith of nth,

@@ -27,23 +27,15 @@
 #include "../compiler.h"
 #include "operand.h"
 
-/* Whether an operand is there: has to be where it has elements, may be, has to be where the options say so, even where it has no
- * elements, may not be, is not looked at. */
-enum nrg_there { NRG_MUST, NRG_MAY, NRG_NEED, NRG_ALWAYS, NRG_NOT, NRG_SKIP };
-
 static inline enum nrg_there nrg_need_if(int is_used) { return is_used ? NRG_NEED : NRG_NOT; }
 static inline enum nrg_there nrg_may_if(int is_used) { return is_used ? NRG_MAY : NRG_NOT; }
 
 static inline void nrg_set_there(nrg_sizes *s, uint32_t bit, enum nrg_there there)
 {
-    if (there == NRG_NEED)
-        s->needed |= bit;
-    else if (there == NRG_NOT)
-        s->refused |= bit;
-    else if (there == NRG_ALWAYS)
-        s->always |= bit;
-    else if (there == NRG_SKIP)
-        s->ignored |= bit;
+    s->needed |= there == NRG_NEED ? bit : 0;
+    s->always |= there == NRG_ALWAYS ? bit : 0;
+    s->refused |= there == NRG_NOT ? bit : 0;
+    s->ignored |= there == NRG_SKIP ? bit : 0;
 }
 
 /* The dtype of an operand that may have one of its own, and whether it may be this one beside x's. */
@@ -182,38 +174,23 @@ enum { NRG_REPEAT_ALL = NRG_REPEAT_ROWS | NRG_REPEAT_ROWS2 | NRG_REPEAT_ROWS3 };
 
 #define NRG_PARAMS_PART(ID, p, type, KIND) , const type *const p
 
-#define NRG_BYTES_F32 4
-#define NRG_BYTES_F64 8
-#define NRG_BYTES_I32 4
-#define NRG_BYTES_I64 8
-#define NRG_BYTES_BYTE 1
-#define NRG_BYTES_T(ID) (t_##ID == NRG_F32 ? 4u : 2u)
-
 #define NRG_GO_VERSIONED(p)                                                                                                      \
     if (!p || p->size != sizeof *p)                                                                                              \
-        return 0;
+        return NRG_ERR_STRUCT_SIZE;
 #define NRG_GO_ABSENT(p) NRG_GO_VERSIONED(p)
 #define NRG_GO_OWN(p)
 #define NRG_GO_PART(ID, p, type, KIND) NRG_GO_##KIND(p)
 #define NRG_GO_FIELD(p, field, low, high, STATUS)                                                                                \
     if ((uint32_t)p->field - (uint32_t)(low) > (uint32_t)(high) - (uint32_t)(low))                                               \
-        return 0;
-#define NRG_GO_TYPE(ID, dtype_)                                                                                                  \
-    const nrg_dtype t_##ID = (dtype_);                                                                                           \
-    (void)t_##ID;
-#define NRG_GO_NUMBER(ID, value)                                                                                                 \
-    const size_t n_##ID = (value);                                                                                               \
-    (void)n_##ID;
-#define NRG_GO_RULE(STATUS, holds)                                                                                               \
-    if (!(holds))                                                                                                                \
-        return 0;
-#define NRG_GO_CHECK(call)                                                                                                       \
-    if ((call) != NRG_OK)                                                                                                        \
-        return 0;
+        return NRG_ERR_##STATUS;
+#define NRG_GO_TYPE NRG_MEASURE_TYPE
+#define NRG_GO_NUMBER NRG_MEASURE_NUMBER
+#define NRG_GO_RULE NRG_MEASURE_RULE
+#define NRG_GO_CHECK NRG_MEASURE_CHECK
 #define NRG_GO_MARK(set, bits) c_.set |= (bits);
 #define NRG_GO_NAMED(ID, name, p, field, ROLE, ELEMENT, DIM, LEVELS, THERE, over)                                                \
-    if (!nrg_place(&c_, laid_, NRG_OWN(ID), p->field, NRG_##ROLE, NRG_BYTES_##ELEMENT, n_##DIM,                                  \
+    if (!nrg_place(&c_, laid_, NRG_OWN(ID), p->field, NRG_##ROLE, nrg_element_bytes(NRG_ELEMENT_##ELEMENT, sizes_), n_##DIM,     \
                    (nrg_steps){NRG_LEVELS_##LEVELS}, NRG_THERE_##THERE, (over)))                                                 \
-        return 0;
+        return NRG_ERR_OVERLAP;
 
 #endif

@@ -35,5 +35,3 @@ _Static_assert((int)NRG_OWN(PARTS) <= (int)NRG_PARTS && (int)NRG_OWN(TYPES) <= (
 extern const nrg_call NRG_JOIN(nrg_call_, NRG_NAME);
 
 #include "words.h"
-#undef NRG_OF
-#undef NRG_NAME

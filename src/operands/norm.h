@@ -53,14 +53,19 @@ static inline size_t nrg_norm_w_dim(const nrg_norm_spec *spec)
     return alike == 1 ? spec->dim : spec->dim / alike;
 }
 
+/* Whether the rows of the kernel are those of a matrix. */
+static inline int nrg_norm_is_matrix(const nrg_norm_spec *spec, size_t rows2, size_t rows3)
+{
+    return (rows2 == 1) & (rows3 == 1) & (nrg_norm_alike(spec) == 1);
+}
+
 /* Whether the number of all rows fits, for the kernel. Where it does not, neither do tensors that repeat nowhere, which there
  * always are. With a short way for a matrix: a third of a call of one short row is what is checked of it. */
 static inline int nrg_norm_rows_fit(const nrg_norm_spec *spec, size_t rows, size_t rows2, size_t rows3)
 {
-    const size_t alike = nrg_norm_alike(spec);
     size_t all;
-    return ((rows2 == 1) & (rows3 == 1) & (alike == 1)) ||
-           (nrg_product(rows2, rows3, &all) && nrg_product(all, rows, &all) && nrg_product(all, alike, &all));
+    return nrg_norm_is_matrix(spec, rows2, rows3) || (nrg_product(rows2, rows3, &all) && nrg_product(all, rows, &all) &&
+                                                      nrg_product(all, nrg_norm_alike(spec), &all));
 }
 
 /* Rows of a block, whose partial sums of dw and db are kept apart until the end: of the number of rows alone, so that dw and db

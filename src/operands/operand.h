@@ -16,7 +16,7 @@
 
 #include "../../include/nrg/base.h"
 
-enum { NRG_OPERANDS = 24, NRG_LEVELS = 3, NRG_PARTS = 5, NRG_NUMBERS = 24, NRG_TYPES = 5 };
+enum { NRG_OPERANDS = 24, NRG_LEVELS = 3, NRG_PARTS = 5, NRG_NUMBERS = 24, NRG_TYPES = 5, NRG_ONE = 0 };
 
 typedef enum nrg_role {
     NRG_IN,     /* read */
@@ -59,19 +59,21 @@ typedef struct nrg_range {
     uint32_t low, span;
 } nrg_range;
 
+/* Whether an operand is there: has to be where it has elements, may be, has to be where the options say so, even where it has no
+ * elements, must be absent (NRG_ERR_COMBINATION), is not looked at. */
+enum nrg_there { NRG_MUST, NRG_MAY, NRG_NEED, NRG_ALWAYS, NRG_NOT, NRG_SKIP };
+
 /* What a call's options and numbers make of its operands. */
 typedef struct nrg_sizes {
     size_t n[NRG_NUMBERS]; /* the numbers that shapes are told in; n[NRG_ONE] is 1 */
     nrg_dtype type[NRG_TYPES];
     uint32_t needed;  /* bits of operands that may not be absent where they have elements */
     uint32_t always;  /* bits of operands that may not be absent even where they have none */
-    uint32_t ignored; /* bits of operands that are not looked at */
     uint32_t refused; /* bits of operands that must be absent: NRG_ERR_COMBINATION */
+    uint32_t ignored; /* bits of operands that are not looked at */
     uint32_t apart;   /* bits of outputs that may not be in another output's place, whatever nrg_operand.over says */
     uint32_t written; /* bits of inputs that are outputs here: their output is absent, and they take its place */
 } nrg_sizes;
-
-enum { NRG_ONE = 0 };
 
 typedef struct nrg_part {
     uint16_t size, least; /* of this version's struct, and of the first version's; least 0: a struct of the library's own */

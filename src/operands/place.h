@@ -45,17 +45,6 @@ typedef struct nrg_precheck {
     nrg_placed at[NRG_OPERANDS];
 } nrg_precheck;
 
-/* A level around what is inside of it. With one step it takes no stride that is given. */
-NRG_INLINE int nrg_place_level(size_t *stride, size_t *span, size_t *inside, size_t *unit, size_t given, size_t count)
-{
-    *stride = given && count != 1 ? given : *inside;
-    const int fits = (*stride >= *inside) & (*stride < NRG_PLACE_STRIDE);
-    *unit |= *stride;
-    *span += (count - 1) * *stride;
-    *inside = *stride * count;
-    return fits;
-}
-
 /* Places operand `index`, whose strides are then in *l; 0: nrg_check has to be asked. All but pointers, numbers and strides are
  * constants, so that little is left of this. */
 NRG_INLINE int nrg_place(nrg_precheck *c, nrg_laid *l, unsigned index, const void *pointer, nrg_role role, size_t element,
@@ -63,42 +52,40 @@ NRG_INLINE int nrg_place(nrg_precheck *c, nrg_laid *l, unsigned index, const voi
 {
     size_t *const stride = l->stride[index];
     const uint32_t bit = NRG_BIT(index);
-    if (!pointer) {
-        stride[0] = stride[1] = stride[2] = 0;
+    stride[0] = stride[1] = stride[2] = 0;
+    if (!pointer)
         return !(c->always & bit) && there != NRG_ALWAYS && (dim == 0 || (there != NRG_MUST && there != NRG_NEED));
-    }
     const uintptr_t first = (uintptr_t)pointer;
     const size_t row = dim * element;
     size_t span = row, rows = 1, unit = first;
     int has_gaps = 0; /* then outer strides may differ where both ends are the same */
     if (there == NRG_NOT || there == NRG_SKIP || (c->ignored & bit) || first > UINTPTR_MAX / 2 || dim - 1 >= NRG_PLACE_MOST)
         return 0;
-    stride[0] = stride[1] = stride[2] = 0;
     if (v.levels) {
         const int is_matrix = v.levels == 1 || ((v.level[1].count == 1) & (v.levels == 2 || v.level[2].count == 1));
-        if (v.level[0].count - 1 >= NRG_PLACE_MOST)
-            return 0;
-        rows = v.level[0].count;
-        if (v.levels > 1 && !is_matrix) {
-            if (v.repeat || (!v.nests && (v.level[0].given | v.level[1].given | v.level[2].given)) ||
-                v.level[1].count - 1 >= NRG_PLACE_MOST || (v.levels > 2 && v.level[2].count - 1 >= NRG_PLACE_MOST))
+        if (!is_matrix) {
+            if (v.repeat || (!v.nests && (v.level[0].given | v.level[1].given | v.level[2].given)))
                 return 0;
             size_t inside = row;
-            if (!nrg_place_level(&stride[0], &span, &inside, &unit, v.nests ? v.level[0].given : 0, v.level[0].count) ||
-                !nrg_place_level(&stride[1], &span, &inside, &unit, v.nests ? v.level[1].given : 0, v.level[1].count) ||
-                (v.levels > 2 &&
-                 !nrg_place_level(&stride[2], &span, &inside, &unit, v.nests ? v.level[2].given : 0, v.level[2].count)))
-                return 0;
-            rows *= v.level[1].count * (v.levels > 2 ? v.level[2].count : 1);
-            has_gaps = v.nests && (v.level[1].given | v.level[2].given);
+            for (unsigned k = 0; k < v.levels; k++) { /* one with one step takes no stride that is given */
+                const size_t count = v.level[k].count;
+                stride[k] = v.level[k].given && count != 1 ? v.level[k].given : inside;
+                if (count - 1 >= NRG_PLACE_MOST || stride[k] < inside || stride[k] >= NRG_PLACE_STRIDE)
+                    return 0;
+                unit |= stride[k];
+                span += (count - 1) * stride[k];
+                inside = stride[k] * count;
+                rows *= count;
+            }
+            has_gaps = (v.level[1].given | v.level[2].given) != 0;
         } else {
+            rows = v.level[0].count;
             const size_t taken = v.level[0].given && rows != 1 ? v.level[0].given : row;
-            if (taken < row || taken >= NRG_PLACE_STRIDE || (v.repeat & NRG_REPEAT_ROWS))
+            if (rows - 1 >= NRG_PLACE_MOST || taken < row || taken >= NRG_PLACE_STRIDE || (v.repeat & NRG_REPEAT_ROWS))
                 return 0;
             unit |= taken;
             stride[0] = taken;
-            if (v.levels > 1)
-                stride[1] = stride[2] = rows * taken;
+            stride[1] = stride[2] = v.levels > 1 ? rows * taken : 0;
             span = (rows - 1) * taken + row;
         }
     }

@@ -1,31 +1,29 @@
-/* The precheck of a hot call, <NRG_NAME>_precheck(parts ..., ith, nth, *laid): whether it is plainly sound. For src/calls, after
- * place.h.
+/* The precheck of a hot call, <NRG_NAME>_precheck(parts ..., ith, nth, *laid): NRG_OK where it is plainly sound, and any other
+ * status where nrg_check has to decide. For src/calls, after place.h.
  *
  * SPDX-License-Identifier: MIT */
 #include "words.h"
 
-NRG_INLINE int NRG_JOIN(NRG_NAME, _precheck)(
+NRG_INLINE nrg_status NRG_JOIN(NRG_NAME, _precheck)(
 #define NRG_PASS NRG_PARAMS_
 #include NRG_DEF
 #undef NRG_PASS
     int ith, int nth, nrg_laid *laid_)
 {
+    nrg_status status_;
     const size_t n_ONE = 1;
     nrg_precheck c_;
-    nrg_sizes own_, *const sizes_ = &own_; /* where lines put a number that the one below reads */
-    (void)n_ONE, (void)sizes_;
-    c_.bytes = c_.written = c_.ignored = c_.always = c_.apart = c_.outputs = c_.count = 0;
+    nrg_sizes own_, *const sizes_ = &own_;
+    (void)n_ONE, (void)status_;
+    c_.written = c_.ignored = c_.always = c_.apart = c_.outputs = c_.count = c_.at[0].index = 0;
+    c_.bytes = c_.high = c_.at[0].first = c_.at[0].end = c_.at[0].stride = 0; /* the first is held against none */
     c_.low = UINTPTR_MAX;
-    c_.high = c_.at[0].first = c_.at[0].end = c_.at[0].stride = 0; /* gcc does not see that the first is held against none */
-    c_.at[0].index = 0;
     if ((ith < 0) | (ith >= nth))
-        return 0;
+        return NRG_ERR_THREAD;
 #define NRG_PASS NRG_GO_
 #include NRG_DEF
     laid_->bytes = c_.bytes;
-    return 1;
+    return NRG_OK;
 }
 
 #include "words.h"
-#undef NRG_OF
-#undef NRG_NAME

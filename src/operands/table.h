@@ -48,5 +48,3 @@ const nrg_call NRG_JOIN(nrg_call_, NRG_NAME) = {
 };
 
 #include "words.h"
-#undef NRG_OF
-#undef NRG_NAME

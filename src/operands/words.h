@@ -24,4 +24,6 @@
 #undef OPERAND
 #undef ON
 #undef NRG_PASS
+#undef NRG_OF
+#undef NRG_NAME
 #endif
