@@ -179,24 +179,23 @@ int cli_is_standard(const char *name) { return strcmp(name, "-") == 0; }
 
 const char *cli_file_name(const char *name, const char *standard) { return name && cli_is_standard(name) ? standard : name; }
 
+/* 0 after a complaint. */
+static int complain_of(const char *option, const char *expected, const char *text)
+{
+    complain("--%s: expected %s, got '%s'", option, expected, text);
+    return 0;
+}
+
 int cli_double(const char *option, const char *text, double *number)
 {
     char *end;
     *number = strtod(text, &end);
-    if (end != text && !*end)
-        return 1;
-    complain("--%s: expected a number, got '%s'", option, text);
-    return 0;
+    return (end != text && !*end) || complain_of(option, "a number", text);
 }
 
 int cli_range(const char *option, const char *text, double low, double high, const char *expected, double *number)
 {
-    if (!cli_double(option, text, number))
-        return 0;
-    if (*number >= low && *number <= high)
-        return 1;
-    complain("--%s: expected %s, got '%s'", option, expected, text);
-    return 0;
+    return cli_double(option, text, number) && ((*number >= low && *number <= high) || complain_of(option, expected, text));
 }
 
 int cli_nonnegative(const char *option, const char *text, double *number)
@@ -213,20 +212,12 @@ int cli_float(const char *option, const char *text, float *number)
 {
     char *end;
     *number = strtof(text, &end);
-    if (end != text && !*end)
-        return 1;
-    complain("--%s: expected a number, got '%s'", option, text);
-    return 0;
+    return (end != text && !*end) || complain_of(option, "a number", text);
 }
 
 int cli_finite(const char *option, const char *text, float *number)
 {
-    if (!cli_float(option, text, number))
-        return 0;
-    if (isfinite(*number))
-        return 1;
-    complain("--%s: expected a finite number, got '%s'", option, text);
-    return 0;
+    return cli_float(option, text, number) && (isfinite(*number) || complain_of(option, "a finite number", text));
 }
 
 int cli_count(const char *option, const char *text, size_t least, size_t *number)

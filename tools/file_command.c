@@ -121,17 +121,11 @@ int file_rows(const file_call *call, int input, size_t *rows, size_t *dim)
 int file_reserve(file_call *call, int which, nrg_dtype dtype, const npy_shape *shape)
 {
     npy_array *out = &call->out[which];
+    char text[NPY_SHAPE_ROOM];
     out->dtype = dtype;
     out->shape = *shape;
-    out->count = 1;
-    for (int i = 0; i < shape->ndim; i++) {
-        if (shape->dims[i] && out->count > SIZE_MAX / 2 / sizeof(double) / shape->dims[i]) {
-            char text[NPY_SHAPE_ROOM];
-            return cli_refuse("a result of shape %s does not fit in memory", npy_shape_text(text, shape));
-        }
-        out->count *= shape->dims[i];
-    }
-    return array_reserve(out);
+    return npy_count(shape, &out->count) ? array_reserve(out)
+                                         : cli_refuse("a result of shape %s does not fit in memory", npy_shape_text(text, shape));
 }
 
 void file_reuse(file_call *call, int which, int input)
@@ -161,46 +155,45 @@ int file_norm(const file_call *call, int norm, int eps, nrg_norm_spec *spec)
 #endif
 }
 
-static int refuse_two_of_standard_input(const file_call *call)
+static int read_input(file_call *call, int i)
 {
-    int count = 0;
-    for (int i = 0; i < call->command->inputs; i++)
-        count += call->value[i] && cli_is_standard(call->value[i]);
-    if (count < 2)
-        return CLI_DONE;
-    return cli_refuse("standard input: given for two inputs");
+    static int (*const read[])(const char *, npy_array *) = {
+        [CLI_VALUE] = npy_read, [CLI_INTEGERS] = npy_read_integers, [CLI_BYTES] = npy_read_bytes};
+    progress_step("reading", file_in(call, i));
+    return read[(int)call->command->options[i].takes_value](call->value[i], &call->in[i]);
 }
 
-static int read_inputs(file_call *call)
+static int write_array(const npy_array *array, int index, output_set *set)
 {
-    for (int i = 0; i < call->command->inputs; i++) {
-        static int (*const read[])(const char *, npy_array *) = {
-            [CLI_VALUE] = npy_read, [CLI_INTEGERS] = npy_read_integers, [CLI_BYTES] = npy_read_bytes};
-        if (!call->value[i])
-            continue;
-        progress_step("reading", file_in(call, i));
-        const int status = read[(int)call->command->options[i].takes_value](call->value[i], &call->in[i]);
-        if (status != CLI_DONE)
-            return status;
-    }
-    return CLI_DONE;
+    char header[NPY_HEADER_ROOM];
+    progress_step("writing", set->outputs[index].name);
+    const size_t length = npy_header(header, array->dtype, &array->shape);
+    return output_write(set, index, header, length, array->data, array->count * npy_size(array->dtype));
 }
 
 /* Checks the targets first: an output that cannot be written is reported before gigabytes are read. */
 static int run(file_call *call, output_set *set)
 {
-    const file_command *command = call->command;
-    const char *const *names = &call->value[command->inputs];
-    int status = arrays_add(names, command->outputs, set);
-    if (status == CLI_DONE)
-        status = refuse_two_of_standard_input(call);
-    if (status == CLI_DONE)
-        status = read_inputs(call);
+    const int inputs = call->command->inputs, files = inputs + call->command->outputs;
+    int status = CLI_DONE, standard = 0;
+    for (int i = inputs; i < files && status == CLI_DONE; i++)
+        status = call->value[i] ? output_add(set, call->value[i]) : CLI_DONE;
+    for (int i = 0; i < inputs; i++)
+        standard += call->value[i] && cli_is_standard(call->value[i]);
+    if (status == CLI_DONE && standard > 1)
+        status = cli_refuse("standard input: given for two inputs");
+    for (int i = 0; i < inputs && status == CLI_DONE; i++)
+        status = call->value[i] ? read_input(call, i) : CLI_DONE;
     if (status == CLI_DONE) {
         progress_step("computing", "");
-        status = command->compute(call);
+        status = call->command->compute(call);
     }
-    return status == CLI_DONE ? arrays_write(call->out, names, command->outputs, set) : status;
+    /* standard output comes last, since nothing can be taken back from there */
+    for (int is_standard = 0; is_standard < 2; is_standard++)
+        for (int i = inputs, index = 0; i < files && status == CLI_DONE; i++)
+            if (call->value[i] && (index++, cli_is_standard(call->value[i]) == is_standard))
+                status = write_array(&call->in[i], index - 1, set);
+    return status == CLI_DONE ? output_commit(set) : status;
 }
 
 static const char help_end[] =
@@ -248,7 +241,9 @@ int file_command_run(const file_command *command, void *request, char **argument
     status = run(&call, &set);
     progress_end();
     output_end(&set);
-    arrays_free(arrays, command->inputs + command->outputs);
+    for (int i = 0; i < command->inputs + command->outputs; i++)
+        if (!arrays[i].is_lent)
+            free(arrays[i].data);
     free(call.workspace);
     return status;
 }

@@ -9,7 +9,6 @@
 #include <string.h>
 
 #include "../cli.h"
-#include "../progress.h"
 
 static int same_shape(const npy_shape *a, const npy_shape *b)
 {
@@ -60,45 +59,4 @@ int arrays_no_memory(size_t bytes)
 {
     complain("no memory for %zu bytes", bytes);
     return CLI_FAILED;
-}
-
-int arrays_add(const char *const *names, int count, output_set *set)
-{
-    for (int i = 0; i < count; i++) {
-        int status = names[i] ? output_add(set, names[i]) : CLI_DONE;
-        if (status != CLI_DONE)
-            return status;
-    }
-    return CLI_DONE;
-}
-
-static int write_array(const npy_array *array, int index, output_set *set)
-{
-    char header[NPY_HEADER_ROOM];
-    progress_step("writing", set->outputs[index].name);
-    const size_t length = npy_header(header, array->dtype, &array->shape);
-    return output_write(set, index, header, length, array->data, array->count * npy_size(array->dtype));
-}
-
-/* Standard output comes last, since nothing can be taken back from there. */
-int arrays_write(const npy_array *arrays, const char *const *names, int count, output_set *set)
-{
-    for (int standard = 0; standard < 2; standard++)
-        for (int i = 0, index = 0; i < count; i++) {
-            if (!names[i])
-                continue;
-            const int is_now = cli_is_standard(names[i]) == standard;
-            const int status = is_now ? write_array(&arrays[i], index, set) : CLI_DONE;
-            if (status != CLI_DONE)
-                return status;
-            index++;
-        }
-    return output_commit(set);
-}
-
-void arrays_free(npy_array *arrays, int count)
-{
-    for (int i = 0; i < count; i++)
-        if (!arrays[i].is_lent)
-            free(arrays[i].data);
 }

@@ -1,13 +1,10 @@
-/* tools/npy/arrays.h: what commands do with the arrays of their files: check, take memory, write, free.
- *
- * Arrays and the names of their files come in pairs of lists. An array whose name is NULL is absent.
+/* tools/npy/arrays.h: what commands do with the arrays of their files.
  *
  * SPDX-License-Identifier: MIT */
 #ifndef NRG_TOOLS_NPY_ARRAYS_H
 #define NRG_TOOLS_NPY_ARRAYS_H
 
 #include "npy.h"
-#include "output.h"
 
 /* Like all of the following: CLI_DONE, or the exit status after a complaint. The shape is wanted because of the file `beside`. */
 int array_check_shape(const npy_array *array, const char *name, const npy_shape *wanted, const char *beside);
@@ -20,11 +17,5 @@ int array_reserve(npy_array *array);
 
 /* Complains. */
 int arrays_no_memory(size_t bytes);
-
-/* Outputs into the set, before anything is read; then, with their data, to the disk. */
-int arrays_add(const char *const *names, int count, output_set *set);
-int arrays_write(const npy_array *arrays, const char *const *names, int count, output_set *set);
-
-void arrays_free(npy_array *arrays, int count);
 
 #endif

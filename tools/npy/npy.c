@@ -164,9 +164,7 @@ static int parse(const char *text, size_t length, header *h)
     return c.at == c.end && descr && fortran && shape;
 }
 
-/* The number of elements. As in NumPy, even an array without elements has a limit: the bytes of its other axes, here in f32 since
- * outputs may be that, fit a signed size. */
-static int count_elements(const npy_shape *shape, size_t *count)
+int npy_count(const npy_shape *shape, size_t *count)
 {
     int is_empty = 0;
     *count = 1;
@@ -228,7 +226,7 @@ static int interpret(const source *from, const header *h, const element_type typ
     array->shape = h->shape;
     char text[NPY_SHAPE_ROOM];
     size_t element = types[type].size;
-    if (!count_elements(&h->shape, &array->count))
+    if (!npy_count(&h->shape, &array->count))
         return cli_refuse("%s: an array of shape %s does not fit in memory", path, npy_shape_text(text, &h->shape));
     *bytes = (uint64_t)array->count * element;
     return from->left == UNKNOWN || from->left == *bytes ? CLI_DONE : wrong_length(from, &h->shape, *bytes, from->left);

@@ -47,6 +47,10 @@ int npy_read_bytes(const char *path, npy_array *array);
 /* Writes the header of version 1.0 for an array, a multiple of 64 bytes, and returns its length. */
 size_t npy_header(char header[NPY_HEADER_ROOM], nrg_dtype dtype, const npy_shape *shape);
 
+/* The number of elements; 0 where they do not fit in memory. As in NumPy, even an array without elements has a limit: the bytes
+ * of its other axes, here in f32 since outputs may be that, fit a signed size. */
+int npy_count(const npy_shape *shape, size_t *count);
+
 /* Bytes of an element; of no integers. */
 size_t npy_size(nrg_dtype dtype);
 

@@ -39,10 +39,8 @@ static int ask(file_call *call)
     q->spec.buckets = (int)q->buckets;
     q->spec.max_distance = (int)q->max_distance;
     q->spec.bidirectional = !call->value[OPT_ONE_SIDED];
-    if (!is_list && !is_backward && !file_in(call, IN_TABLE)) {
-        file_missing(call, IN_TABLE, "");
-        return CLI_REFUSED;
-    }
+    if (!is_list && !is_backward && !file_in(call, IN_TABLE))
+        return file_missing(call, IN_TABLE, "");
     if (!is_list && bias_require(call) != CLI_DONE)
         return CLI_REFUSED;
     return file_in(call, IN_TABLE) ? CLI_DONE : check_rule(&q->spec);
