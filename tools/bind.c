@@ -17,7 +17,7 @@ static int is_name(const char *file, const char *operand)
     return !*file && !*operand;
 }
 
-/* The operand of a file, or NULL. */
+/* The operand of a file, or NULL. An input may be what a result is added to, which is an operand that is read and written. */
 static const nrg_operand *operand_of(const file_call *call, int file)
 {
     const file_command *command = call->command;

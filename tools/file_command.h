@@ -39,7 +39,7 @@ struct file_call {
     const char *value[FILE_OPTIONS];   /* of options: NULL where not given, itself where it takes none */
     npy_array *in, *out;               /* of all options that are files, in their order: outputs follow inputs */
     const char *operand[FILE_OPTIONS]; /* of files that are for another operand than their command says, or "": none; else NULL */
-    const npy_shape *shape[FILE_OPTIONS];   /* of files whose operands have fewer axes than they; else NULL */
+    const npy_shape *shape[FILE_OPTIONS];   /* of files whose shape the description does not tell; else NULL */
     const invoke_function *function, *then; /* of the library, and of the same structs; or NULL */
     void *part[NRG_PARTS], *workspace;
 };

@@ -22,6 +22,7 @@
  *     RULE(wrong, answer)                                            another condition, and the call that complains of it
  *     HELP(text)
  *
+ * The name of a file is that of its operand in the description of the call (bind.c), in capitals.
  * --isa and --help come last. A command defines before it includes this file, and defines ask and compute (file_command.h) after:
  *
  *     OPTIONS_DEF   the list
