@@ -29,9 +29,8 @@ typedef struct position_shape {
     size_t batch, heads, rows, columns;
 } position_shape;
 
-/* CLI_REFUSED after a complaint where there are fewer axes. */
-int position_rows(const file_call *call, int input, position_shape *s);
-int position_heads(const file_call *call, int input, position_shape *s);
+/* From the last two axes of an input, or the last three; CLI_REFUSED after a complaint where there are fewer. */
+int position_axes(const file_call *call, int input, int axes, position_shape *s);
 
 /* Which row of a table of `table_rows` each of batch · rows tokens takes: as the input has it, of shape (rows,) or of all axes
  * but the last of `shape`; or, where it is absent, first, first + 1, … anew in every batch. Fills ids, first and period of *t. */

@@ -26,7 +26,7 @@ int bias_require(const file_call *call)
 int bias_shape(const file_call *call, bias_request *q, size_t *batch)
 {
     position_shape s = {1, q->spec.heads, q->spec.queries, q->spec.keys};
-    int status = file_in(call, IN_SCORES) ? position_heads(call, IN_SCORES, &s) : CLI_DONE;
+    int status = file_in(call, IN_SCORES) ? position_axes(call, IN_SCORES, 3, &s) : CLI_DONE;
     *batch = s.batch;
     q->spec.heads = s.heads;
     q->spec.queries = s.rows;

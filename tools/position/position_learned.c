@@ -74,7 +74,7 @@ static int compute(file_call *call)
     const npy_shape *table = &call->in[IN_TABLE].shape;
     npy_shape shape = call->in[has_x ? IN_X : IN_POSITIONS].shape;
     position_shape s = {1, 1, positions->count, table->dims[1]};
-    int status = has_x ? position_rows(call, IN_X, &s) : CLI_DONE;
+    int status = has_x ? position_axes(call, IN_X, 2, &s) : CLI_DONE;
     if (!is_backward && table->ndim != 2)
         status = file_wrong(call, IN_TABLE, "shape (rows, dim)");
     else if (!has_x && (shape.ndim < 1 || shape.ndim == NPY_MAX_NDIM))

@@ -6,33 +6,17 @@
 #include "../npy/arrays.h"
 #include "position.h"
 
-static int read_axes(const file_call *call, int input, int axes, const char *wanted, position_shape *s)
+int position_axes(const file_call *call, int input, int axes, position_shape *s)
 {
     const npy_shape *shape = &call->in[input].shape;
     if (shape->ndim < axes)
-        return file_wrong(call, input, "shape (..., %s)", wanted);
+        return file_wrong(call, input, "shape (..., %s)", axes == 2 ? "tokens, dim" : "heads, queries, keys or dim");
     s->columns = shape->dims[shape->ndim - 1];
     s->rows = shape->dims[shape->ndim - 2];
     s->heads = axes == 3 ? shape->dims[shape->ndim - 3] : 1;
     s->batch = 1;
     for (int i = 0; i < shape->ndim - axes; i++)
         s->batch *= shape->dims[i];
-    return CLI_DONE;
-}
-
-int position_rows(const file_call *call, int input, position_shape *s) { return read_axes(call, input, 2, "tokens, dim", s); }
-
-int position_heads(const file_call *call, int input, position_shape *s)
-{
-    return read_axes(call, input, 3, "heads, queries, keys or dim", s);
-}
-
-static int check_ids(const char *name, const int32_t *ids, size_t count, size_t table_rows)
-{
-    for (size_t i = 0; i < count; i++)
-        if (ids[i] < 0 || (size_t)ids[i] >= table_rows)
-            return cli_refuse("%s: expected row numbers from 0 and below the %zu rows of the table, got %ld", name, table_rows,
-                              (long)ids[i]);
     return CLI_DONE;
 }
 
@@ -58,9 +42,12 @@ int position_ids(const file_call *call, int input, const npy_shape *shape, const
                  size_t table_rows, nrg_embed_table *t)
 {
     if (file_in(call, input)) {
-        int status = take_ids(call, input, shape, s, t);
-        return status == CLI_DONE ? check_ids(file_in(call, input), t->ids, s->batch ? call->in[input].count : 0, table_rows)
-                                  : status;
+        const int status = take_ids(call, input, shape, s, t);
+        for (size_t i = 0; i < call->in[input].count && s->batch && status == CLI_DONE; i++)
+            if (t->ids[i] < 0 || (size_t)t->ids[i] >= table_rows)
+                return cli_refuse("%s: expected row numbers from 0 and below the %zu rows of the table, got %ld",
+                                  file_in(call, input), table_rows, (long)t->ids[i]);
+        return status;
     }
     if (s->batch && s->rows && (first < 0 || s->rows > table_rows || (unsigned long long)first > table_rows - s->rows))
         return cli_refuse("expected positions below the %zu rows of the table, got positions %lld to %lld", table_rows, first,

@@ -37,35 +37,21 @@ static int ask(file_call *call)
     return read_fields(call, q) ? file_ask(call) : CLI_REFUSED;
 }
 
-/* As many columns as the kind has for those of x. */
-static int find_columns(const file_call *call, request *q, const position_shape *s)
-{
-    int is_backward = call->value[OPT_BACKWARD] != NULL;
-    if (call->value[OPT_KEYS] || call->value[OPT_REL])
-        return CLI_DONE;
-    q->columns = s->columns;
-    if (q->kind == XLNET && is_backward)
-        q->columns += s->rows;
-    if (q->kind == TRANSFORMER_XL || is_backward)
-        return CLI_DONE;
-    if (s->columns < s->rows)
-        return cli_refuse("%s: expected at least %zu columns (queries + keys) for --kind xlnet, got %zu; set --keys",
-                          file_in(call, IN_X), s->rows, s->columns);
-    q->columns -= s->rows;
-    return CLI_DONE;
-}
-
 static int compute(file_call *call)
 {
     request *q = call->request;
     position_shape s;
-    const int is_backward = call->value[OPT_BACKWARD] != NULL;
-    int status = position_heads(call, IN_X, &s);
-    if (status == CLI_DONE)
-        status = find_columns(call, q, &s);
+    const int is_backward = call->value[OPT_BACKWARD] != NULL, is_xlnet = q->kind == XLNET;
+    const int status = position_axes(call, IN_X, 3, &s);
     if (status != CLI_DONE)
         return status;
-    const long long shift = call->value[OPT_SHIFT] ? q->shift : (long long)s.rows - (q->kind == TRANSFORMER_XL);
+    if (!call->value[OPT_KEYS] && !call->value[OPT_REL]) { /* as many columns as the kind has for those of x */
+        if (is_xlnet && !is_backward && s.columns < s.rows)
+            return cli_refuse("%s: expected at least %zu columns (queries + keys) for --kind xlnet, got %zu; set --keys",
+                              file_in(call, IN_X), s.rows, s.columns);
+        q->columns = !is_xlnet ? s.columns : is_backward ? s.columns + s.rows : s.columns - s.rows;
+    }
+    const long long shift = call->value[OPT_SHIFT] ? q->shift : (long long)s.rows - !is_xlnet;
     q->args = nrg_relative_shift_args_init(call->in[IN_X].dtype, s.batch, s.heads, s.rows, is_backward ? s.columns : q->columns,
                                            is_backward ? q->columns : s.columns, shift);
     q->args.accumulate = file_in(call, IN_ADD) != NULL;

@@ -75,7 +75,7 @@ static int compute(file_call *call)
     const npy_array *p = &call->in[IN_POSITIONS];
     const int has_x = file_in(call, IN_X) != NULL;
     position_shape s = {1, 1, p->data ? p->count : q->rows, q->dim};
-    int status = has_x ? position_rows(call, IN_X, &s) : CLI_DONE;
+    int status = has_x ? position_axes(call, IN_X, 2, &s) : CLI_DONE;
     q->rows = s.rows;
     q->dim = s.columns;
     const size_t dims[2] = {q->rows, q->dim};

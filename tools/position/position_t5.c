@@ -41,9 +41,8 @@ static int ask(file_call *call)
     q->spec.bidirectional = !call->value[OPT_ONE_SIDED];
     if (!is_list && !is_backward && !file_in(call, IN_TABLE))
         return file_missing(call, IN_TABLE, "");
-    if (!is_list && bias_require(call) != CLI_DONE)
-        return CLI_REFUSED;
-    return file_in(call, IN_TABLE) ? CLI_DONE : check_rule(&q->spec);
+    const int status = is_list ? CLI_DONE : bias_require(call);
+    return status != CLI_DONE || file_in(call, IN_TABLE) ? status : check_rule(&q->spec);
 }
 
 static int bucket_of(const nrg_score_bias_spec *s, int64_t distance)
@@ -69,7 +68,7 @@ static int64_t end_of_bucket(const nrg_score_bias_spec *s, int64_t begin, int64_
 }
 
 /* From where the buckets no longer change on one side, inwards and out again: a line for each. Lines come as they are found. */
-static void list(const nrg_score_bias_spec *s)
+static int list(const nrg_score_bias_spec *s)
 {
     const int64_t first = -(int64_t)s->max_distance, last = s->bidirectional ? s->max_distance : 0;
     progress_end();
@@ -85,6 +84,7 @@ static void list(const nrg_score_bias_spec *s)
         else
             printf("%lld to %lld\n", (long long)begin, (long long)end);
     }
+    return CLI_DONE;
 }
 
 static int forward(file_call *call, bias_request *q, size_t batch)
@@ -117,17 +117,17 @@ static int backward(file_call *call, const bias_request *q, size_t batch)
 }
 #endif
 
-static int check_table(const file_call *call, bias_request *q)
+/* Buckets and heads of the table. */
+static int read_table(const file_call *call, bias_request *q)
 {
-    const npy_array *table = &call->in[IN_TABLE];
-    size_t heads = table->shape.ndim == 2 ? table->shape.dims[1] : 0;
-    if (table->shape.ndim != 2 || table->shape.dims[0] > INT32_MAX)
+    const npy_shape *table = &call->in[IN_TABLE].shape;
+    if (table->ndim != 2 || table->dims[0] > INT32_MAX)
         return file_wrong(call, IN_TABLE, "shape (buckets, heads)");
-    if (file_in(call, IN_SCORES) && q->spec.heads != heads)
+    if (file_in(call, IN_SCORES) && q->spec.heads != table->dims[1])
         return cli_refuse("%s: expected %zu heads as in %s, got %zu", file_in(call, IN_TABLE), q->spec.heads,
-                          file_in(call, IN_SCORES), heads);
-    q->spec.heads = heads;
-    q->spec.buckets = (int)table->shape.dims[0];
+                          file_in(call, IN_SCORES), table->dims[1]);
+    q->spec.heads = table->dims[1];
+    q->spec.buckets = (int)table->dims[0];
     return check_rule(&q->spec);
 }
 
@@ -135,13 +135,11 @@ static int compute(file_call *call)
 {
     bias_request *q = call->request;
     size_t batch;
-    if (call->value[OPT_LIST]) {
-        list(&q->spec);
-        return CLI_DONE;
-    }
+    if (call->value[OPT_LIST])
+        return list(&q->spec);
     int status = bias_shape(call, q, &batch);
     if (status == CLI_DONE && file_in(call, IN_TABLE))
-        status = check_table(call, q);
+        status = read_table(call, q);
     if (status != CLI_DONE)
         return status;
 #ifndef NRG_NO_BACKWARD

@@ -27,22 +27,13 @@ typedef struct request {
 #define RUN command_qkv
 #include "../options.h"
 
-/* Checks which options need or exclude each other. */
-static int check_options(const file_call *call)
-{
-    if (call->value[IN_SLOTS] && ((call->value[IN_K] && file_needs(call, IN_SLOTS, IN_K_CACHE) != CLI_DONE) ||
-                                  (call->value[IN_V] && file_needs(call, IN_SLOTS, IN_V_CACHE) != CLI_DONE)))
-        return 0;
-    return 1;
-}
-
 static int ask(file_call *call)
 {
     request *q = call->request;
     q->rope = nrg_rope_spec_init(0, NRG_ROPE_NORMAL, 10000);
     q->args = nrg_qkv_args_init(NRG_F32, 0, 0);
     q->shares.nth = 1;
-    if (!read_fields(call, q) || !check_options(call))
+    if (!read_fields(call, q))
         return CLI_REFUSED;
     if (q->is_neox)
         q->rope.mode = NRG_ROPE_NEOX;
@@ -100,11 +91,10 @@ static int compute(file_call *call)
     request *q = call->request;
     nrg_qkv_args *a = &q->args;
     const int first = call->value[IN_Q] ? IN_Q : call->value[IN_K] ? IN_K : IN_V;
-    int status = read_tensor(call, IN_Q, &a->q_heads, &a->dim);
-    if (status == CLI_DONE)
-        status = read_tensor(call, IN_K, &a->k_heads, &a->dim);
-    if (status == CLI_DONE)
-        status = read_tensor(call, IN_V, &a->v_heads, &a->v_dim);
+    size_t *const heads[] = {&a->q_heads, &a->k_heads, &a->v_heads}, *const dims[] = {&a->dim, &a->dim, &a->v_dim};
+    int status = CLI_DONE;
+    for (int i = IN_Q; i <= IN_V && status == CLI_DONE; i++)
+        status = read_tensor(call, i, heads[i], dims[i]);
     a->tokens = call->in[first].shape.dims[0];
     a->dtype = call->in[first].dtype;
     a->dim = a->dim ? a->dim : 2; /* of v alone */
