@@ -24,12 +24,7 @@ enum { QUICK = 20, MIDDLE = 70, FULL = 300 };
 static const size_t lengths[] = {[SWEEP_QUICK] = QUICK, [SWEEP_DEFAULT] = MIDDLE, [SWEEP_FULL] = FULL};
 #define LENGTHS SERIES_LENGTHS(QUICK, MIDDLE, FULL, LARGE)
 
-static const unsigned char to_bytes[] = {
-    [NRG_GLU_A] = SWEEP_IN,      [NRG_GLU_B] = SWEEP_IN + 1,   [NRG_GLU_X] = SWEEP_IN + 2,
-    [NRG_GLU_O] = SWEEP_NOWHERE, [NRG_GLU_PACKED] = SWEEP_OUT, [NRG_GLU_SCALES] = SWEEP_OUT + 1};
-
-static const sweep_call forward = {&invoke_glu_forward, .part = {SWEEP_STRUCTS_AT}},
-                        quantized = {&invoke_glu_forward, .slots = to_bytes, .part = {SWEEP_STRUCTS_AT}};
+static const sweep_call forward = {&invoke_glu_forward, .part = {SWEEP_STRUCTS_AT}};
 
 /* Whether it is one of pairs. */
 static int draw_args(sweep_case *c, nrg_glu_args *a, uint64_t *random)
@@ -75,6 +70,12 @@ static void draw(sweep_case *c, uint64_t *random)
 const sweep_family sweep_family_glu = {LENGTHS, .draw = draw, .describe = describe};
 
 #ifndef NRG_NO_QUANTIZE
+static const unsigned char to_bytes[] = {
+    [NRG_GLU_A] = SWEEP_IN,      [NRG_GLU_B] = SWEEP_IN + 1,   [NRG_GLU_X] = SWEEP_IN + 2,
+    [NRG_GLU_O] = SWEEP_NOWHERE, [NRG_GLU_PACKED] = SWEEP_OUT, [NRG_GLU_SCALES] = SWEEP_OUT + 1};
+
+static const sweep_call quantized = {&invoke_glu_forward, .slots = to_bytes, .part = {SWEEP_STRUCTS_AT}};
+
 /* Bytes instead of o: of every format, in lengths that it has. */
 static void draw_quantized(sweep_case *c, uint64_t *random)
 {
