@@ -43,7 +43,7 @@ REACHES = {"nrg_norm_forward": rf"nrg_[a-z0-9]+_norm_forward_{DTYPE}",
            r"(?:calls/glu.c:|nrg_glu_)[\w.]+": rf"nrg_[a-z0-9]+_glu\w*_{DTYPE}",
            r"(?:calls/channel_norm_backward.c:|nrg_channel_norm_backward)[\w.]*": rf"nrg_[a-z0-9]+_channel_norm_backward_{DTYPE}",
            r"(?:calls/channel_norm.c:|nrg_channel_norm_)[\w.]+": rf"nrg_[a-z0-9]+_channel_norm_forward_{DTYPE}",
-           "nrg_check_options": r".*operands/\w+\.c:\w+_call_measure"}
+           "nrg_check_options": r".*(operands|calls)/\w+\.c:\w+_call_measure"}
 
 
 
