@@ -8,6 +8,9 @@
 #include "stream.h"
 #include "tables.h"
 
+#define NRG_MAKE "../operands/table.h"
+#include "../operands/activation_calls.def"
+
 /* One of no elements where there is nothing to do. */
 static inline void fill_job(nrg_activation_job *job, const nrg_activation_flat *args, size_t bytes, int ith, int nth)
 {

@@ -10,6 +10,9 @@
 #include "stream.h"
 #include "tables.h"
 
+#define NRG_MAKE "../operands/table.h"
+#include "../operands/channel_norm_calls.def"
+
 /* 1/(batches + 1), or the spec's momentum. */
 static double momentum_of(const nrg_channel_norm_spec *s, const nrg_channel_norm_args *a)
 {

@@ -13,6 +13,9 @@
 #include "stream.h"
 #include "tables.h"
 
+#define NRG_MAKE "../operands/table.h"
+#include "../operands/channel_norm_backward_calls.def"
+
 /* Whether all statistics and sums that are given are of sets with elements. */
 static int have_elements(const nrg_channel_statistics *statistics, const int64_t *sums, size_t sets)
 {

@@ -11,6 +11,9 @@
 #include "share.h"
 #include "stream.h"
 
+#define NRG_MAKE "../operands/table.h"
+#include "../operands/cross_entropy_calls.def"
+
 /* What is left of a call when it has been checked. */
 typedef struct cross_entropy {
     nrg_cross_entropy_args args; /* with real strides */

@@ -11,6 +11,9 @@
 #include "stream.h"
 #include "tables.h"
 
+#define NRG_MAKE "../operands/table.h"
+#include "../operands/embed_calls.def"
+
 static inline nrg_status fill_job(nrg_embed_job *job, const embed_call *call, size_t o_stride, int ith, int nth)
 {
     const nrg_embed_args *a = call->args;

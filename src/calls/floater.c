@@ -8,6 +8,9 @@
 #include "../operands/floater.h"
 #include "floater_steps.h"
 
+#define NRG_MAKE "../operands/table.h"
+#include "../operands/floater_calls.def"
+
 /* Every time, and every step from one to the next. */
 static nrg_status check_times(const nrg_floater_spec *s)
 {

@@ -13,6 +13,9 @@
 #include "stream.h"
 #include "tables.h"
 
+#define NRG_MAKE "../operands/table.h"
+#include "../operands/glu_calls.def"
+
 enum { A, B, D_O, O, DA, DB }; /* tensors of the planes, whose lowest level are the elements of a row */
 
 /* Bytes of a run from which on streaming pays: calls/activation.c. */

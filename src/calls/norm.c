@@ -15,6 +15,9 @@
 #include "stream.h"
 #include "tables.h"
 
+#define NRG_MAKE "../operands/table.h"
+#include "../operands/norm_calls.def"
+
 /* What a norm makes of its arguments: real strides, dtypes of y, r and w, bytes in all. */
 typedef struct norm_call {
     const nrg_norm_spec *spec;

@@ -13,6 +13,9 @@
 #include "stream.h"
 #include "tables.h"
 
+#define NRG_MAKE "../operands/table.h"
+#include "../operands/norm_sandwich_calls.def"
+
 enum { TURN_BYTES = 64 << 10 /* of r, which wait for the second norm */ };
 
 enum { X, Y, R, O, OWN_TENSORS, Q = OWN_TENSORS, SCALES }; /* tensors of the planes; bytes are those of a whole call */

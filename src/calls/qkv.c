@@ -11,6 +11,9 @@
 #include "rope_slice.h"
 #include "tables.h"
 
+#define NRG_MAKE "../operands/table.h"
+#include "../operands/qkv_calls.def"
+
 enum { Q, K, V, TENSORS };
 
 /* What q, k and v have each of their own. Strides: of heads, then of tokens. */

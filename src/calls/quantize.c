@@ -11,6 +11,9 @@
 #include "stream.h"
 #include "tables.h"
 
+#define NRG_MAKE "../operands/table.h"
+#include "../operands/quantize_calls.def"
+
 enum { X, Q, SCALES }; /* tensors of the planes, whose lowest level are groups of rows */
 
 #define NRG_OF NRG_QUANTIZE

@@ -9,6 +9,9 @@
 #include "share.h"
 #include "tables.h"
 
+#define NRG_MAKE "../operands/table.h"
+#include "../operands/recurrent_calls.def"
+
 /* ---- forward ---- */
 
 NRG_TABLES(recurrent)

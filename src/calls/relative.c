@@ -9,6 +9,9 @@
 #include "share.h"
 #include "tables.h"
 
+#define NRG_MAKE "../operands/table.h"
+#include "../operands/relative_calls.def"
+
 _Static_assert((int)NRG_RELATIVE_SCORES_TABLE == (int)NRG_RELATIVE_VALUES_TABLE &&
                    (int)NRG_RELATIVE_SCORES_SCORES == (int)NRG_RELATIVE_VALUES_O &&
                    (int)NRG_RELATIVE_SCORES_Q == (int)NRG_RELATIVE_BACKWARD_Q,

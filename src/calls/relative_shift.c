@@ -10,6 +10,9 @@
 #include "stream.h"
 #include "tables.h"
 
+#define NRG_MAKE "../operands/table.h"
+#include "../operands/relative_shift_calls.def"
+
 /* ---- the shift ---- */
 
 NRG_TABLES(relative_shift)

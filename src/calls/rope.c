@@ -13,6 +13,9 @@
 #include "share.h"
 #include "tables.h"
 
+#define NRG_MAKE "../operands/table.h"
+#include "../operands/rope_calls.def"
+
 size_t nrg_rope_pairs(const nrg_rope_spec *spec)
 {
     nrg_checked c;

@@ -11,6 +11,9 @@
 #include "stream.h"
 #include "tables.h"
 
+#define NRG_MAKE "../operands/table.h"
+#include "../operands/score_bias_calls.def"
+
 size_t nrg_score_bias_diagonals(size_t queries, size_t keys) { return nrg_diagonals(queries, keys); }
 
 #define NRG_OF NRG_SCORE_BIAS

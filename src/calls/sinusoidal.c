@@ -9,6 +9,9 @@
 #include "share.h"
 #include "tables.h"
 
+#define NRG_MAKE "../operands/table.h"
+#include "../operands/sinusoidal_calls.def"
+
 nrg_status nrg_sinusoidal_frequencies(const nrg_sinusoidal_spec *spec, double *frequencies)
 {
     nrg_laid l;

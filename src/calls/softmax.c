@@ -12,6 +12,9 @@
 #include "stream.h"
 #include "tables.h"
 
+#define NRG_MAKE "../operands/table.h"
+#include "../operands/softmax_calls.def"
+
 /* The first position is within ±2^61, and queries and keys are at most 2^61. So no query is 2^62 away from a key, and a window of
  * 2^62 cuts nothing. */
 static nrg_softmax_sight sight_of(int causal, size_t window, int64_t first)

@@ -18,6 +18,3 @@ nrg_status nrg_channel_check_spec(const nrg_channel_norm_spec *spec)
         return NRG_ERR_CONSTANT;
     return nrg_channel_is_batch(spec) && spec->groups > 1 ? NRG_ERR_COMBINATION : NRG_OK;
 }
-
-#define NRG_MAKE "table.h"
-#include "channel_norm_calls.def"

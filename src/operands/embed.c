@@ -103,6 +103,3 @@ size_t nrg_embed_space(const nrg_embed_backward_args *a, const nrg_embed_gradien
     }
     return doubles <= SIZE_MAX / sizeof(double) ? (size_t)doubles : SIZE_MAX;
 }
-
-#define NRG_MAKE "table.h"
-#include "embed_calls.def"

@@ -39,6 +39,3 @@ nrg_status nrg_floater_check_spec(const nrg_floater_spec *spec)
         return NRG_ERR_NULL;
     return spec->positions == SIZE_MAX ? NRG_ERR_OVERFLOW : NRG_OK;
 }
-
-#define NRG_MAKE "table.h"
-#include "floater_calls.def"

@@ -22,6 +22,3 @@ nrg_status nrg_norm_check_spec(const nrg_norm_spec *s)
                        (s->format == NRG_QUANT_NONE && s->rounding);
     return unused ? NRG_ERR_COMBINATION : NRG_OK;
 }
-
-#define NRG_MAKE "table.h"
-#include "norm_calls.def"

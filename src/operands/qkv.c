@@ -19,6 +19,3 @@ nrg_status nrg_qkv_measure_args(const nrg_rope_spec *rope, const nrg_qkv_args *a
     space->block = nrg_qkv_block_rows(args) * args->dim * sizeof(float);
     return nrg_rope_measure_space(space, doubles);
 }
-
-#define NRG_MAKE "table.h"
-#include "qkv_calls.def"

@@ -151,6 +151,3 @@ nrg_status nrg_rope_positions_space(const nrg_rope_spec *spec, const nrg_rope_po
     const nrg_status status = nrg_rope_measure_positions(spec, a->dim, a->rotate_from, a->positions, a->first_position, &space);
     return status == NRG_OK ? nrg_rope_measure_space(&space, doubles) : status;
 }
-
-#define NRG_MAKE "table.h"
-#include "rope_calls.def"

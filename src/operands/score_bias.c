@@ -20,6 +20,3 @@ int nrg_t5_is_rule(const nrg_score_bias_spec *spec)
     t5_rule rule;
     return nrg_t5_rule_make(&rule, spec->bidirectional, spec->buckets, spec->max_distance);
 }
-
-#define NRG_MAKE "table.h"
-#include "score_bias_calls.def"
