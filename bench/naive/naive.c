@@ -59,29 +59,5 @@ INLINE uint16_t bf16_of(float value)
 #include "naive_loops.h"
 
 #define BOTH(kernel, op, name) {kernel, op, NRG_F32, name##_f32}, {kernel, op, NRG_BF16, name##_bf16},
-#define FORWARD(name, op, ...) BOTH("norm_forward", op, name)
-#define BACKWARD(name, op, ...) BOTH("norm_backward", op, name)
-#define SANDWICH(name, op, ...) BOTH("norm_sandwich", op, name)
-#define ACTIVATION(name, op, ...) BOTH("activation", op, name)
-#define SLOPE(name, op, ...) BOTH("activation_backward", op, name)
-#define GLU(name, op, ...) BOTH("glu", op, name)
-#define GLU_BACKWARD(name, op, ...) BOTH("glu_backward", op, name)
-#define TO_BYTES(name, op, ...) BOTH("quantize", op, name)
-#define FROM_BYTES(name, op, ...) BOTH("dequantize", op, name##_back)
-#define NORM_BYTES(name, op, ...) BOTH("norm_quantized", op, name)
-#define SANDWICH_BYTES(name, op, ...) BOTH("norm_sandwich_quantized", op, name)
-#define GLU_BYTES(name, op, ...) BOTH("glu_quantized", op, name)
-#define SOFTMAX(name, op, ...) BOTH("softmax", op, name)
-#define SOFTMAX_BACKWARD(name, op, ...) BOTH("softmax_backward", op, name)
-#define CHANNEL_FORWARD(name, op, ...) BOTH("channel_norm_forward", op, name)
-#define CHANNEL_BACKWARD(name, op, ...) BOTH("channel_norm_backward", op, name)
-#define ROPE(name, op, ...) BOTH("rope", op, name)
-#define NORM_ROPE(name, op, ...) BOTH("norm_rope", op, name)
-#define QKV(name, op, ...) BOTH("qkv", op, name)
-const rival_loop NAIVE_LOOPS[] = {
-    EACH_FORWARD(FORWARD) EACH_BACKWARD(BACKWARD) EACH_SANDWICH(SANDWICH) EACH_ACTIVATION(ACTIVATION) EACH_SLOPE(SLOPE)
-        EACH_GLU(GLU) EACH_GLU_BACKWARD(GLU_BACKWARD) EACH_SOFTMAX(SOFTMAX) EACH_SOFTMAX_BACKWARD(SOFTMAX_BACKWARD)
-            EACH_OTHER(BOTH) EACH_CHANNEL_FORWARD(CHANNEL_FORWARD) EACH_CHANNEL_BACKWARD(CHANNEL_BACKWARD) EACH_ROPE(ROPE)
-                EACH_NORM_ROPE(NORM_ROPE) EACH_QKV(QKV) EACH_BYTES(TO_BYTES) EACH_BYTES(FROM_BYTES) EACH_NORM_BYTES(NORM_BYTES)
-                    EACH_SANDWICH_BYTES(SANDWICH_BYTES) EACH_GLU_BYTES(GLU_BYTES){.kernel = NULL},
-};
+#define BOTH_OF(kernel, op, name, ...) BOTH(kernel, op, name)
+const rival_loop NAIVE_LOOPS[] = {EACH_LOOP(BOTH_OF) EACH_OTHER(BOTH){.kernel = NULL}};

@@ -84,24 +84,3 @@ INLINE void NAME(glu_to_bytes)(const rival_job *job, naive_blocks how)
         put_block(how, 0, how.block, o, (signed char *)j.q + at / how.block * bytes_of_block(how), NULL);
     }
 }
-
-#define TO_BYTES(name, op, ...)                                                                                                  \
-    static void NAME(name)(const rival_job *job) { NAME(quantize_rows)(job, (naive_blocks){__VA_ARGS__}); }
-#define FROM_BYTES(name, op, ...)                                                                                                \
-    static void NAME(name##_back)(const rival_job *job) { NAME(dequantize_rows)(job, (naive_blocks){__VA_ARGS__}); }
-#define NORM_BYTES(name, op, ...)                                                                                                \
-    static void NAME(name)(const rival_job *job) { NAME(rms_to_bytes)(job, (naive_blocks){__VA_ARGS__}); }
-#define SANDWICH_BYTES(name, op, ...)                                                                                            \
-    static void NAME(name)(const rival_job *job) { NAME(sandwich_to_bytes)(job, (naive_blocks){__VA_ARGS__}); }
-#define GLU_BYTES(name, op, ...)                                                                                                 \
-    static void NAME(name)(const rival_job *job) { NAME(glu_to_bytes)(job, (naive_blocks){__VA_ARGS__}); }
-EACH_BYTES(TO_BYTES)
-EACH_BYTES(FROM_BYTES)
-EACH_NORM_BYTES(NORM_BYTES)
-EACH_SANDWICH_BYTES(SANDWICH_BYTES)
-EACH_GLU_BYTES(GLU_BYTES)
-#undef TO_BYTES
-#undef FROM_BYTES
-#undef NORM_BYTES
-#undef SANDWICH_BYTES
-#undef GLU_BYTES

@@ -160,12 +160,3 @@ INLINE void NAME(channel_backward)(const rival_job *job, naive_channel how)
         (how, samples, j.channels, j.positions, x, d_o, mean, rstd, w, b, sum, dot, (ELEMENT *)j.dx + at);
     }
 }
-
-#define CHANNEL_FORWARD(name, op, ...)                                                                                           \
-    static void NAME(name)(const rival_job *job) { NAME(channel_forward)(job, (naive_channel){__VA_ARGS__}); }
-#define CHANNEL_BACKWARD(name, op, ...)                                                                                          \
-    static void NAME(name)(const rival_job *job) { NAME(channel_backward)(job, (naive_channel){__VA_ARGS__}); }
-EACH_CHANNEL_FORWARD(CHANNEL_FORWARD)
-EACH_CHANNEL_BACKWARD(CHANNEL_BACKWARD)
-#undef CHANNEL_FORWARD
-#undef CHANNEL_BACKWARD

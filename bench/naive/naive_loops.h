@@ -86,7 +86,7 @@ INLINE float NAME(sandwich_row)(size_t n, float eps, const ELEMENT *restrict x, 
 }
 
 /* A norm, + y, and a norm of the sum; w and w2. */
-INLINE void NAME(sandwich_rows)(const rival_job *job)
+static void NAME(sandwich)(const rival_job *job)
 {
     const rival_job j = *job;
     const size_t n = j.dim;
@@ -98,11 +98,6 @@ INLINE void NAME(sandwich_rows)(const rival_job *job)
             STORE(o, i, LOAD(r, i) * two * LOAD(w2, i));
     }
 }
-
-#define SANDWICH(name, op, ...)                                                                                                  \
-    static void NAME(name)(const rival_job *job) { NAME(sandwich_rows)(job); }
-EACH_SANDWICH(SANDWICH)
-#undef SANDWICH
 
 INLINE void NAME(backward_row)(naive_norm how, size_t n, float eps, float mean, const ELEMENT *restrict x,
                                const ELEMENT *restrict z, const ELEMENT *restrict d_o, const ELEMENT *restrict dr_in,
@@ -164,43 +159,33 @@ INLINE void NAME(backward)(const rival_job *job, naive_norm how)
     }
 }
 
-#define FORWARD(name, op, ...)                                                                                                   \
-    static void NAME(name)(const rival_job *job) { NAME(forward)(job, (naive_norm){__VA_ARGS__}); }
-#define BACKWARD(name, op, ...)                                                                                                  \
-    static void NAME(name)(const rival_job *job) { NAME(backward)(job, (naive_norm){__VA_ARGS__}); }
-EACH_FORWARD(FORWARD)
-EACH_BACKWARD(BACKWARD)
-#undef FORWARD
-#undef BACKWARD
-
 /* ---- activations ---- */
 
-INLINE void NAME(activation)(size_t n, nrg_activation g, const ELEMENT *restrict x, ELEMENT *restrict o)
+INLINE void NAME(activation)(const rival_job *job, nrg_activation g)
 {
+    const size_t n = job->dim;
+    const ELEMENT *restrict x = job->x;
+    ELEMENT *restrict o = job->o;
     for (size_t i = 0; i < n; i++)
         STORE(o, i, activate(g, LOAD(x, i)));
 }
 
-INLINE void NAME(activation_backward)(size_t n, nrg_activation g, const ELEMENT *restrict x, const ELEMENT *restrict d_o,
-                                      ELEMENT *restrict dx)
+INLINE void NAME(activation_backward)(const rival_job *job, nrg_activation g)
 {
+    const size_t n = job->dim;
+    const ELEMENT *restrict x = job->x, *restrict d_o = job->d_o;
+    ELEMENT *restrict dx = job->dx;
     for (size_t i = 0; i < n; i++)
         STORE(dx, i, LOAD(d_o, i) * slope(g, LOAD(x, i)));
 }
 
-#define ACTIVATION(name, op, g)                                                                                                  \
-    static void NAME(name)(const rival_job *job) { NAME(activation)(job->dim, g, job->x, job->o); }
-#define SLOPE(name, op, g)                                                                                                       \
-    static void NAME(name)(const rival_job *job) { NAME(activation_backward)(job->dim, g, job->x, job->d_o, job->dx); }
-EACH_ACTIVATION(ACTIVATION)
-EACH_SLOPE(SLOPE)
-#undef ACTIVATION
-#undef SLOPE
-
 /* ---- gated linear units ---- */
 
-INLINE void NAME(glu)(size_t n, naive_glu how, const ELEMENT *restrict a, const ELEMENT *restrict b, ELEMENT *restrict o)
+INLINE void NAME(glu)(const rival_job *job, naive_glu how)
 {
+    const size_t n = job->rows * job->dim;
+    const ELEMENT *restrict a = job->x, *restrict b = job->b;
+    ELEMENT *restrict o = job->o;
     for (size_t i = 0; i < n; i++) {
         float u = how.pairs ? LOAD(a, 2 * i) : LOAD(a, i), v = how.pairs ? LOAD(a, 2 * i + 1) : LOAD(b, i);
         if (how.limited) {
@@ -211,35 +196,25 @@ INLINE void NAME(glu)(size_t n, naive_glu how, const ELEMENT *restrict a, const 
     }
 }
 
-INLINE void NAME(glu_backward)(size_t n, nrg_activation g, const ELEMENT *restrict a, const ELEMENT *restrict b,
-                               const ELEMENT *restrict d_o, ELEMENT *restrict da, ELEMENT *restrict db)
+INLINE void NAME(glu_backward)(const rival_job *job, nrg_activation g)
 {
+    const size_t n = job->rows * job->dim;
+    const ELEMENT *restrict a = job->x, *restrict b = job->b, *restrict d_o = job->d_o;
+    ELEMENT *restrict da = job->dx, *restrict db = job->dz;
     for (size_t i = 0; i < n; i++) {
         STORE(da, i, LOAD(d_o, i) * LOAD(b, i) * slope(g, LOAD(a, i)));
         STORE(db, i, LOAD(d_o, i) * activate(g, LOAD(a, i)));
     }
 }
 
-#define GLU(name, op, ...)                                                                                                       \
-    static void NAME(name)(const rival_job *job)                                                                                 \
-    {                                                                                                                            \
-        NAME(glu)(job->rows * job->dim, (naive_glu){__VA_ARGS__}, job->x, job->b, job->o);                                       \
-    }
-#define GLU_BACKWARD(name, op, g)                                                                                                \
-    static void NAME(name)(const rival_job *job)                                                                                 \
-    {                                                                                                                            \
-        NAME(glu_backward)(job->rows * job->dim, g, job->x, job->b, job->d_o, job->dx, job->dz);                                 \
-    }
-EACH_GLU(GLU)
-EACH_GLU_BACKWARD(GLU_BACKWARD)
-#undef GLU
-#undef GLU_BACKWARD
-
 /* ---- softmax, of scores times 1/8 as the benchmark has them ---- */
 
-INLINE void NAME(softmax_rows)(size_t rows, size_t n, int is_log, const ELEMENT *restrict x, ELEMENT *restrict o)
+INLINE void NAME(softmax_rows)(const rival_job *job, int is_log)
 {
-    for (; rows; rows--, x += n, o += n) {
+    const size_t n = job->dim;
+    for (size_t row = 0; row < job->rows; row++) {
+        const ELEMENT *restrict x = (const ELEMENT *)job->x + row * n;
+        ELEMENT *restrict o = (ELEMENT *)job->o + row * n;
         float most = LOAD(x, 0) * 0.125f, sum = 0;
         for (size_t i = 0; i < n; i++) {
             const float t = LOAD(x, i) * 0.125f;
@@ -270,10 +245,12 @@ INLINE void NAME(softmax_rows)(size_t rows, size_t n, int is_log, const ELEMENT 
     }
 }
 
-INLINE void NAME(softmax_rows_backward)(size_t rows, size_t n, int is_log, const ELEMENT *restrict o, const ELEMENT *restrict d_o,
-                                        ELEMENT *restrict dx)
+INLINE void NAME(softmax_rows_backward)(const rival_job *job, int is_log)
 {
-    for (; rows; rows--, o += n, d_o += n, dx += n) {
+    const size_t n = job->dim;
+    for (size_t row = 0; row < job->rows; row++) {
+        const ELEMENT *restrict o = (const ELEMENT *)job->x + row * n, *restrict d_o = (const ELEMENT *)job->d_o + row * n;
+        ELEMENT *restrict dx = (ELEMENT *)job->dx + row * n;
         float sum = 0;
         for (size_t i = 0; i < n; i++)
             sum += is_log ? LOAD(d_o, i) : LOAD(o, i) * LOAD(d_o, i);
@@ -283,16 +260,6 @@ INLINE void NAME(softmax_rows_backward)(size_t rows, size_t n, int is_log, const
                       0.125f);
     }
 }
-
-#define SOFTMAX(name, op, is_log)                                                                                                \
-    static void NAME(name)(const rival_job *job) { NAME(softmax_rows)(job->rows, job->dim, is_log, job->x, job->o); }
-#define SOFTMAX_BACKWARD(name, op, is_log)                                                                                       \
-    static void NAME(name)(const rival_job *job)                                                                                 \
-    {                                                                                                                            \
-        NAME(softmax_rows_backward)(job->rows, job->dim, is_log, job->x, job->d_o, job->dx);                                     \
-    }
-EACH_SOFTMAX(SOFTMAX)
-EACH_SOFTMAX_BACKWARD(SOFTMAX_BACKWARD)
 
 /* base of nrg/softmax.h, for scores as they are here. */
 INLINE float NAME(softmax_base)(float most) { return rintf(most * 1.44269504f) * 0.69314718f; }
@@ -380,11 +347,11 @@ static void NAME(cross_entropy_backward)(const rival_job *job)
         STORE(dx, ids[row], (expf(at_class - all) - 1) * d);
     }
 }
-#undef SOFTMAX
-#undef SOFTMAX_BACKWARD
 
 /* Loops of one instance: the kernel and the op of its case, and its name. */
 #define EACH_OTHER(F)                                                                                                            \
+    F("norm_sandwich", "sandwich", sandwich)                                                                                     \
+    F("norm_sandwich", "turns", sandwich)                                                                                        \
     F("softmax", "part", softmax_part)                                                                                           \
     F("softmax", "merge", softmax_merge)                                                                                         \
     F("softmax", "cross-entropy", cross_entropy)                                                                                 \
@@ -393,3 +360,8 @@ static void NAME(cross_entropy_backward)(const rival_job *job)
 #include "naive_bytes.h"
 #include "naive_channel.h"
 #include "naive_rope.h"
+
+#define LOOP(kernel, op, name, function, ...)                                                                                    \
+    static void NAME(name)(const rival_job *job) { NAME(function)(job, __VA_ARGS__); }
+EACH_LOOP(LOOP)
+#undef LOOP

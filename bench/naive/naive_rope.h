@@ -81,16 +81,3 @@ INLINE void NAME(qkv)(const rival_job *job, int is_qwen)
         memcpy((ELEMENT *)j.v_o + slot * row, (const ELEMENT *)j.v + t * row, row * sizeof(ELEMENT));
     }
 }
-
-#define ROPE(name, op, half_split)                                                                                               \
-    static void NAME(name)(const rival_job *job) { NAME(rope)(job, half_split, 0); }
-#define NORM_ROPE(name, op, half_split)                                                                                          \
-    static void NAME(name)(const rival_job *job) { NAME(rope)(job, half_split, 1); }
-EACH_ROPE(ROPE)
-#define QKV(name, op, is_qwen)                                                                                                   \
-    static void NAME(name)(const rival_job *job) { NAME(qkv)(job, is_qwen); }
-EACH_NORM_ROPE(NORM_ROPE)
-EACH_QKV(QKV)
-#undef QKV
-#undef ROPE
-#undef NORM_ROPE

@@ -1,6 +1,9 @@
-/* A path's kernels of norm_forward whose instances can be left out; with the vectors and flags of the path, like src/<path>/.
+/* A path's kernels of norm_forward whose instances can be left out. bench/meson.build compiles this file once a path, with the
+ * flags of the path, like src/<path>/, and VEC for its vectors, src/<path>/vec.h.
  *
  * SPDX-License-Identifier: MIT */
+#include VEC
+
 #include "instances.h"
 
 #include "../../src/job/norm.h"

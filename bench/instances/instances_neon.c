@@ -1,4 +1,0 @@
-/* SPDX-License-Identifier: MIT */
-#include "../../src/neon/vec.h"
-
-#include "instances_template.h"
