@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Compares the verdicts of two versions of the library: what each public call returns for wild pointers, sizes and options, what
-# its `_check` returns, and which kernel it reaches. Before: the commit in scripts/baseline, after: the tree.
+# its `_check` returns, and which kernel it reaches; then what it returns for all that bad_input_test makes wrong. Before: the commit
+# in scripts/baseline, after: the tree.
 #
 #   scripts/verdicts.sh BUILD [OPTION ...]     BUILD: a meson build of the tree with tests; options: those of wild_calls_test
 #
@@ -33,4 +34,5 @@ if [[ ! -f $module || -n $(find "${BASH_SOURCE[0]}" "$root"/tests/calls/wild_mod
     read -ra libraries < <(pkg-config --libs check)
     (cd "$dir" && quietly "$dir/link.log" "${CC:-gcc}" -shared -Wl,-Bsymbolic ./*.o "${libraries[@]}" -lm -o "$module")
 fi
+"$(dirname "$test")/bad_input_test" --against "$module"
 exec "$test" --against "$module" "$@"

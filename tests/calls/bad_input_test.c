@@ -7,10 +7,14 @@
  * of the headers is looked up in these: the matrix of operands that may lie in each other's place, and the list of statuses,
  * which are those that were met.
  *
- *     bad_input_test FAMILY ...    the calls of these; without one, of all
+ *     bad_input_test [--against FILE] [FAMILY ...]    the calls of these; without one, of all
+ *
+ * --against: the statuses are those of another version, too, a module (wild_module.h) that scripts/verdicts.sh compiles.
  *
  * SPDX-License-Identifier: MIT */
+#include <float.h>
 #include <limits.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,6 +24,7 @@
 #include "header.h"
 #include "sound.h"
 #include "verdict.h"
+#include "wild_module.h"
 
 enum { CALLS_MOST = 16 };
 
@@ -32,6 +37,7 @@ static unsigned char contents[ROOM]; /* small positive ones in every dtype; what
 /* A call as it is being tried. */
 typedef struct trial {
     const sound_call *sound;
+    const wild_call *before; /* of another version, which has to return the same; or NULL */
     int variant;
     _Alignas(16) unsigned char parts[NRG_PARTS][SOUND_PART_BYTES];
     void *part[NRG_PARTS];
@@ -42,7 +48,8 @@ typedef struct trial {
     uint32_t there, settled, met; /* operands, those that some variant has or forbids; statuses that came back */
 } trial;
 
-static const char *what; /* is wrong, for messages */
+static const char *what;           /* is wrong, for messages */
+static const wild_module *earlier; /* the other version */
 
 static const nrg_call *call_of(const trial *t) { return t->sound->function->call; }
 
@@ -122,9 +129,20 @@ static void complain(const trial *t, nrg_status got, nrg_status should)
                  nrg_status_string(got), (int)should, nrg_status_string(should));
 }
 
+/* The other version's _check, or the call itself where it has none and is refused, which writes nothing. */
+static void compare(const trial *t, nrg_status should)
+{
+    if (!t->before || (!t->before->ask && should == NRG_OK))
+        return;
+    const nrg_status before_it = t->before->ask ? t->before->ask(t->part) : t->before->run(t->part, 0, 1);
+    if (before_it != should)
+        complain(t, should, before_it);
+}
+
 /* A _check returns the status of the call, but accepts unallocated operands, and writes nothing. */
 static void ask(trial *t, nrg_status should)
 {
+    compare(t, sound_has_shares(t->sound) && should == NRG_ERR_UNALLOCATED ? NRG_OK : should);
     if (!sound_has_shares(t->sound))
         return;
     should = should == NRG_ERR_UNALLOCATED ? NRG_OK : should;
@@ -263,6 +281,34 @@ static void wrong_parts(trial *t)
     }
 }
 
+/* Whether all operands, as options are now, lie in the call's memory. */
+static int is_in_memory(const trial *t, const verdict_operand *operands)
+{
+    for (int i = 0; i < call_of(t)->operand_count; i++) {
+        const nrg_operand *o = &call_of(t)->operands[i];
+        const size_t at = (size_t)(pointer_of(t, i) - memory);
+        size_t span;
+        if (operands[i].is_there && operands[i].has_elements &&
+            (!verdict_span(o, &operands[i], t->part[o->part], &span) || at > t->room || span > t->room - at))
+            return 0;
+    }
+    return 1;
+}
+
+/* Every option, and numbers in all fields: a call that accepts one is made where it is an option and operands are memory. */
+static void word(trial *t, int part, size_t at, const void *value, size_t bytes, int is_option)
+{
+    nrg_sizes sizes;
+    verdict_operand operands[NRG_OPERANDS];
+    set_bytes(t->part[part], at, value, bytes);
+    const nrg_status status = verdict_measure(call_of(t), (const void *const *)t->part, &sizes, operands);
+    if (status != NRG_OK)
+        refused(t, status);
+    else if (is_option && is_in_memory(t, operands))
+        judged(t);
+    set_up(t);
+}
+
 /* Whether the field is long enough for the number: a size_t may have 32 bits. */
 static int fits(const sound_wrong *w) { return w->bytes == sizeof w->value || w->value.u64 >> 8 * w->bytes == 0; }
 
@@ -280,6 +326,11 @@ static void wrong_options(trial *t)
                 continue;
             set_bytes(t->part[r->part], r->at, &value, sizeof value);
             refused(t, (nrg_status)r->status);
+        }
+        what = "an option";
+        for (int64_t option = r->low; option <= last && r->span < 100; option++) {
+            const int32_t value = (int32_t)option;
+            word(t, r->part, r->at, &value, sizeof value, 1);
         }
     }
     int variant = 0, all_fit = 1;
@@ -302,6 +353,33 @@ static void wrong_options(trial *t)
         what = entry;
         refused_or_not(t, w->status);
     }
+}
+
+/* Whatever the fields of a struct are: numbers, pointers and floats in each place of four and eight bytes. */
+static void wrong_words(trial *t)
+{
+    static const float floats[] = {NAN, INFINITY, -INFINITY, -1, 1, FLT_MAX, -FLT_MAX};
+    static const double doubles[] = {NAN, INFINITY, -INFINITY, -1, 1, -5e-324, DBL_MAX};
+    what = "a field";
+    for (int i = 0; i < call_of(t)->part_count && !(i == SOUND_SHARES && t->sound->workspace); i++)
+        for (size_t at = call_of(t)->parts[i].least ? sizeof(size_t) : 0; at + 4 <= call_of(t)->parts[i].size; at += 4) {
+            uint32_t is;
+            uint64_t is_wide;
+            memcpy(&is, t->parts[i] + at, sizeof is);
+            memcpy(&is_wide, t->parts[i] + at, sizeof is_wide);
+            const uint32_t words[] = {0, 1, 2, 8, UINT32_MAX, INT32_MAX, (uint32_t)INT32_MIN, is + 1, is - 1};
+            const uint64_t wide[] = {1, 2, 3, 64, UINT64_MAX, INT64_MIN, is_wide + 1, is_wide - 1};
+            for (size_t n = 0; n < NRG_COUNT(words); n++)
+                word(t, i, at, &words[n], sizeof words[n], 0);
+            for (size_t n = 0; n < NRG_COUNT(floats); n++)
+                word(t, i, at, &floats[n], sizeof floats[n], 0);
+            if (at % 8 || at + 8 > call_of(t)->parts[i].size)
+                continue;
+            for (size_t n = 0; n < NRG_COUNT(wide); n++)
+                word(t, i, at, &wide[n], sizeof wide[n], 0);
+            for (size_t n = 0; n < NRG_COUNT(doubles); n++)
+                word(t, i, at, &doubles[n], sizeof doubles[n], 0);
+        }
 }
 
 static void wrong_shares(trial *t)
@@ -647,12 +725,14 @@ START_TEST(wrong_one_at_a_time)
     for (int variant = 0; variant < sound->variants; variant++) {
         memset(&t, 0, sizeof t);
         t.sound = sound;
+        t.before = earlier ? wild_find(earlier, sound) : NULL;
         t.variant = variant;
         set_up(&t);
         what = "nothing";
         accepted_outputs(&t, 1);
         wrong_parts(&t);
         wrong_options(&t);
+        wrong_words(&t);
         wrong_shares(&t);
         wrong_sizes(&t);
         no_elements(&t);
@@ -755,12 +835,17 @@ END_TEST
 int main(int argc, char **argv)
 {
     argc = test_arguments(argc, argv);
-    for (int i = 1; i < argc; i++)
-        if (i > SOUND_FAMILIES || !want(argv[i])) {
+    int first = 1;
+    if (argc > 2 && strcmp(argv[1], "--against") == 0) {
+        earlier = wild_load(argv[2]);
+        first = 3;
+    }
+    for (int i = first; i < argc; i++)
+        if (i >= first + SOUND_FAMILIES || !want(argv[i])) {
             fprintf(stderr, "bad_input_test: no family %s, or too many\n", argv[i]);
             return EXIT_FAILURE;
         }
-    if (argc == 1)
+    if (argc == first)
         want(NULL);
     test_note_crashes();
     Suite *suite = suite_create("calls: bad input");

@@ -32,13 +32,6 @@
 #include "verdict.h"
 #include "wild_module.h"
 
-#if defined(_WIN32)
-#define WITH_MODULES 0
-#else
-#define WITH_MODULES 1
-#include <dlfcn.h>
-#endif
-
 /* Trials: of each variant of a call. */
 enum { CALLS = 100, TRIALS = 7000, CHANGES = 3, ARENA = 1 << 14, GAP = 64, LARGER = 64 };
 
@@ -798,29 +791,6 @@ START_TEST(totals)
 }
 END_TEST
 
-/* Every function of today's is one of the other version's, or new. */
-static void load(const char *file)
-{
-#if WITH_MODULES
-    void *const module = dlopen(file, RTLD_NOW | RTLD_LOCAL);
-    earlier = module ? dlsym(module, WILD_MODULE) : NULL;
-    if (!earlier) {
-        fprintf(stderr, "%s\n", dlerror());
-        exit(2);
-    }
-    for (int i = 0; i < call_count; i++)
-        for (int n = 0; n < earlier->call_count; n++) {
-            const wild_call *const one = &earlier->calls[n];
-            if (strcmp(one->function, sound_name(all_calls[i])) == 0 && one->is_part == all_calls[i]->is_part &&
-                one->variants == all_calls[i]->variants && one->operand_count == all_calls[i]->function->call->operand_count)
-                calls_before[i] = one;
-        }
-#else
-    fprintf(stderr, "%s: no modules here\n", file);
-    exit(2);
-#endif
-}
-
 int main(int argc, char **argv)
 {
     argc = test_arguments(argc, argv);
@@ -836,8 +806,9 @@ int main(int argc, char **argv)
     for (int i = 0; i < SOUND_FAMILIES; i++)
         for (int n = 0; n < sound_families[i]->count; n++)
             all_calls[call_count++] = &sound_families[i]->calls[n];
-    if (against)
-        load(against);
+    earlier = against ? wild_load(against) : NULL;
+    for (int i = 0; i < call_count && earlier; i++)
+        calls_before[i] = wild_find(earlier, all_calls[i]);
     counted = test_shared(CALLS * sizeof *counted);
     test_note_crashes();
     Suite *suite = suite_create("calls: wild pointers and sizes");

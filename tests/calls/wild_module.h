@@ -27,4 +27,12 @@ typedef struct wild_module {
 
 #define WILD_MODULE "nrg_wild_module" /* the name of the module's own */
 
+struct sound_call;
+
+/* A module's; a file that is none ends the program. */
+const wild_module *wild_load(const char *file);
+
+/* The same call of it; NULL where it has none. */
+const wild_call *wild_find(const wild_module *m, const struct sound_call *sound);
+
 #endif
