@@ -35,15 +35,6 @@ static uint32_t set_up_recurrent(void *const *part, int variant)
     return variant == BESIDE ? 0 : NRG_BIT(NRG_RECURRENT_B);
 }
 
-static const sound_wrong wrong_recurrent[] = {
-    WRONG_U64(ARGS, nrg_recurrent_args, dim, 0, NRG_ERR_DIM),
-    WRONG_U32(ARGS, nrg_recurrent_args, w_dtype, NRG_F16, NRG_ERR_DTYPE),
-    WRONG_U32(ARGS, nrg_recurrent_args, p0_dtype, NRG_BF16, NRG_ERR_DTYPE),
-    WRONG_STRIDE(ARGS, nrg_recurrent_args, w_stride),
-    WRONG_STRIDE(ARGS, nrg_recurrent_args, p0_stride),
-    WRONG_STRIDE(ARGS, nrg_recurrent_args, p_stride[0]),
-    WRONG_STRIDE(ARGS, nrg_recurrent_args, p_stride[1]),
-};
 static const sound_size recurrent_sizes[] = {{ARGS, NRG_AT(nrg_recurrent_args, dim)},
                                              {ARGS, NRG_AT(nrg_recurrent_args, positions)},
                                              {ARGS, NRG_AT(nrg_recurrent_args, chains)}};
@@ -74,20 +65,6 @@ static uint32_t reduce_spares(void *const *part)
     return NRG_BIT(NRG_RECURRENT_BACKWARD_D_P0) | NRG_BIT(NRG_RECURRENT_BACKWARD_WORKSPACE);
 }
 
-static const sound_wrong wrong_recurrent_backward[] = {
-    WRONG_U64(ARGS, nrg_recurrent_backward_args, dim, 0, NRG_ERR_DIM),
-    WRONG_U32(ARGS, nrg_recurrent_backward_args, w_dtype, NRG_BF16, NRG_ERR_DTYPE),
-    WRONG_U32(ARGS, nrg_recurrent_backward_args, p0_dtype, NRG_F16, NRG_ERR_DTYPE),
-    WRONG_STRIDE(ARGS, nrg_recurrent_backward_args, w_stride),
-    WRONG_STRIDE(ARGS, nrg_recurrent_backward_args, p0_stride),
-    WRONG_STRIDE(ARGS, nrg_recurrent_backward_args, p_stride[0]),
-    WRONG_STRIDE(ARGS, nrg_recurrent_backward_args, p_stride[1]),
-    WRONG_STRIDE(ARGS, nrg_recurrent_backward_args, dp_stride[0]),
-    WRONG_STRIDE(ARGS, nrg_recurrent_backward_args, dp_stride[1]),
-    WRONG_STRIDE(ARGS, nrg_recurrent_backward_args, dw_stride),
-    WRONG_STRIDE(ARGS, nrg_recurrent_backward_args, d_p0_stride),
-};
-static const sound_wrong wrong_recurrent_workspace[] = {WRONG_U64(ARGS, nrg_recurrent_backward_args, dim, 0, NRG_ERR_DIM)};
 static const sound_size recurrent_backward_sizes[] = {{ARGS, NRG_AT(nrg_recurrent_backward_args, dim)},
                                                       {ARGS, NRG_AT(nrg_recurrent_backward_args, positions)},
                                                       {ARGS, NRG_AT(nrg_recurrent_backward_args, chains)}};
@@ -192,44 +169,33 @@ static nrg_status spoil_times(void *const *part, int n)
     return NRG_ERR_POSITION;
 }
 
-#define WRONG_DIM WRONG_U64(SPEC, nrg_floater_spec, dim, 0, NRG_ERR_DIM)
-#define WRONG_SUBSTEPS WRONG_U64(SPEC, nrg_floater_spec, substeps, 0, NRG_ERR_CONSTANT)
 #define NOT_LOOKED_AT(variant) WRONG_VARIANT(variant), WRONG_F64(SPEC, nrg_floater_spec, dt, NAN, NRG_OK)
 #define WRONG_SPEC                                                                                                               \
-    WRONG_DIM, WRONG_SUBSTEPS, WRONG_U32(SPEC, nrg_floater_spec, p0_dtype, NRG_F16, NRG_ERR_DTYPE),                              \
-        WRONG_NULL(SPEC, nrg_floater_spec, h), WRONG_F64(SPEC, nrg_floater_spec, t0, NAN, NRG_ERR_POSITION),                     \
+    WRONG_F64(SPEC, nrg_floater_spec, t0, NAN, NRG_ERR_POSITION),                                                                \
         WRONG_F64(SPEC, nrg_floater_spec, t0, INFINITY, NRG_ERR_POSITION),                                                       \
         WRONG_F64(SPEC, nrg_floater_spec, dt, -INFINITY, NRG_ERR_POSITION),                                                      \
         WRONG_F64(SPEC, nrg_floater_spec, dt, NAN, NRG_ERR_POSITION),                                                            \
-        WRONG_F64(SPEC, nrg_floater_spec, dt, 1e308, NRG_ERR_POSITION), NOT_LOOKED_AT(TIMES),                                    \
-        WRONG_F64(SPEC, nrg_floater_spec, t0, 1, NRG_ERR_COMBINATION),                                                           \
-        WRONG_F64(SPEC, nrg_floater_spec, t0, NAN, NRG_ERR_COMBINATION), NOT_LOOKED_AT(NOWHERE),                                 \
+        WRONG_F64(SPEC, nrg_floater_spec, dt, 1e308, NRG_ERR_POSITION), NOT_LOOKED_AT(TIMES), NOT_LOOKED_AT(NOWHERE),            \
         WRONG_F64(SPEC, nrg_floater_spec, t0, NAN, NRG_OK)
-static const sound_wrong wrong_floater[] = {WRONG_STRIDE(PATH, nrg_floater_args, p_stride), WRONG_SPEC};
-static const sound_wrong wrong_floater_backward[] = {WRONG_STRIDE(PATH, nrg_floater_backward_args, dp_stride),
-                                                     WRONG_NULL(SPEC, nrg_floater_spec, vjp), WRONG_SPEC};
-static const sound_wrong wrong_floater_workspace[] = {WRONG_DIM};
-static const sound_wrong wrong_floater_backward_workspace[] = {WRONG_DIM, WRONG_SUBSTEPS};
+static const sound_wrong wrong_floater[] = {WRONG_SPEC};
+static const sound_wrong wrong_floater_backward[] = {WRONG_SPEC};
 static const sound_size floater_sizes[] = {{SPEC, NRG_AT(nrg_floater_spec, dim)}, {SPEC, NRG_AT(nrg_floater_spec, positions)}};
 static const sound_size floater_backward_sizes[] = {{SPEC, NRG_AT(nrg_floater_spec, dim)},
                                                     {SPEC, NRG_AT(nrg_floater_spec, positions)},
                                                     {SPEC, NRG_AT(nrg_floater_spec, substeps)}};
 
 static const sound_call calls[] = {
-    {&invoke_recurrent_forward, RECURRENT_VARIANTS, set_up_recurrent, WRONG(wrong_recurrent), NUMBERS(recurrent_sizes)},
-    {&invoke_recurrent_backward, RECURRENT_VARIANTS, set_up_recurrent_backward, WRONG(wrong_recurrent_backward),
-     NUMBERS(recurrent_backward_sizes)},
-    {&invoke_recurrent_backward_reduce, RECURRENT_VARIANTS, set_up_recurrent_backward, WRONG(wrong_recurrent_backward),
-     NUMBERS(recurrent_backward_sizes), .spares = reduce_spares},
-    {&invoke_recurrent_backward_workspace, RECURRENT_VARIANTS, set_up_recurrent_backward, WRONG(wrong_recurrent_workspace),
-     NUMBERS(recurrent_backward_sizes)},
+    {&invoke_recurrent_forward, RECURRENT_VARIANTS, set_up_recurrent, NUMBERS(recurrent_sizes)},
+    {&invoke_recurrent_backward, RECURRENT_VARIANTS, set_up_recurrent_backward, NUMBERS(recurrent_backward_sizes)},
+    {&invoke_recurrent_backward_reduce, RECURRENT_VARIANTS, set_up_recurrent_backward, NUMBERS(recurrent_backward_sizes),
+     .spares = reduce_spares},
+    {&invoke_recurrent_backward_workspace, RECURRENT_VARIANTS, set_up_recurrent_backward, NUMBERS(recurrent_backward_sizes)},
     {&invoke_floater_forward, FLOATER_VARIANTS, set_up_floater, WRONG(wrong_floater), NUMBERS(floater_sizes),
      .spoil = spoil_times, .after = quiet},
-    {&invoke_floater_workspace, FLOATER_VARIANTS, set_up_floater, WRONG(wrong_floater_workspace), NUMBERS(floater_sizes)},
+    {&invoke_floater_workspace, FLOATER_VARIANTS, set_up_floater, NUMBERS(floater_sizes)},
     {&invoke_floater_backward, FLOATER_VARIANTS, set_up_floater_backward, WRONG(wrong_floater_backward),
      NUMBERS(floater_backward_sizes), .spoil = spoil_times, .after = quiet},
-    {&invoke_floater_backward_workspace, FLOATER_VARIANTS, set_up_floater_backward, WRONG(wrong_floater_backward_workspace),
-     NUMBERS(floater_backward_sizes)},
+    {&invoke_floater_backward_workspace, FLOATER_VARIANTS, set_up_floater_backward, NUMBERS(floater_backward_sizes)},
 };
 
 const sound_family sound_recurrent = {"recurrent", calls, NRG_COUNT(calls)};

@@ -49,23 +49,17 @@ static uint32_t set_up_alibi(void *const *part, int variant)
         WRONG_U64(SPEC, nrg_score_bias_spec, first_position, (1 << 29) - QUERIES + 2, NRG_ERR_POSITION),                         \
         WRONG_U64(SPEC, nrg_score_bias_spec, first_position, -(int64_t)(1 << 29) + KEYS - 2, NRG_ERR_POSITION),                  \
         WRONG_U64(SPEC, nrg_score_bias_spec, first_position, INT64_MAX, NRG_ERR_POSITION),                                       \
-        WRONG_U64(SPEC, nrg_score_bias_spec, first_position, INT64_MIN, NRG_ERR_POSITION),                                       \
         WRONG_U64(SPEC, nrg_score_bias_spec, keys, (uint64_t)1 << 40, NRG_ERR_POSITION),                                         \
         WRONG_U64(SPEC, nrg_score_bias_spec, queries, (uint64_t)1 << 40, NRG_ERR_POSITION)
 #define WRONG_RULE                                                                                                               \
     WRONG_POSITIONS, WRONG_U32(SPEC, nrg_score_bias_spec, buckets, 3, NRG_ERR_CONSTANT),                                         \
         WRONG_U32(SPEC, nrg_score_bias_spec, buckets, -8, NRG_ERR_CONSTANT),                                                     \
-        WRONG_U32(SPEC, nrg_score_bias_spec, max_distance, BUCKETS / 4 + 1, NRG_OK),                                             \
-        WRONG_U32(SPEC, nrg_score_bias_spec, max_distance, BUCKETS / 4, NRG_ERR_CONSTANT), WRONG_VARIANT(CAUSAL),                \
+        WRONG_U32(SPEC, nrg_score_bias_spec, max_distance, BUCKETS / 4 + 1, NRG_OK), WRONG_VARIANT(CAUSAL),                      \
         WRONG_U32(SPEC, nrg_score_bias_spec, max_distance, BUCKETS / 2 + 1, NRG_OK),                                             \
         WRONG_U32(SPEC, nrg_score_bias_spec, max_distance, BUCKETS / 2, NRG_ERR_CONSTANT)
-static const sound_wrong wrong_t5[] = {WRONG_STRIDE(TABLE, nrg_t5_args, table_stride),
-                                       WRONG_STRIDE(TABLE, nrg_t5_args, diagonals_stride), WRONG_RULE};
-static const sound_wrong wrong_t5_backward[] = {WRONG_STRIDE(TABLE, nrg_t5_backward_args, d_diagonals_stride),
-                                                WRONG_STRIDE(TABLE, nrg_t5_backward_args, d_table_stride), WRONG_RULE};
-static const sound_wrong wrong_alibi[] = {WRONG_POSITIONS, WRONG_STRIDE(TABLE, nrg_alibi_args, diagonals_stride),
-                                          WRONG_U32(SPEC, nrg_score_bias_spec, bidirectional, 1, NRG_ERR_COMBINATION),
-                                          WRONG_U32(SPEC, nrg_score_bias_spec, buckets, 32, NRG_ERR_COMBINATION),
+static const sound_wrong wrong_t5[] = {WRONG_RULE};
+static const sound_wrong wrong_t5_backward[] = {WRONG_RULE};
+static const sound_wrong wrong_alibi[] = {WRONG_POSITIONS, WRONG_U32(SPEC, nrg_score_bias_spec, buckets, 32, NRG_ERR_COMBINATION),
                                           WRONG_U32(SPEC, nrg_score_bias_spec, max_distance, 128, NRG_ERR_COMBINATION)};
 static const sound_size spec_sizes[] = {{SPEC, NRG_AT(nrg_score_bias_spec, heads)}, {SPEC, NRG_AT(nrg_score_bias_spec, queries)}};
 
@@ -78,12 +72,7 @@ static uint32_t set_up_slopes(void *const *part, int variant)
 }
 
 static const sound_wrong wrong_slopes[] = {
-    WRONG_F64(ARGS, nrg_alibi_slopes_args, max_bias, -1, NRG_ERR_CONSTANT),
-    WRONG_F64(ARGS, nrg_alibi_slopes_args, max_bias, -0x1p-1074, NRG_ERR_CONSTANT),
     WRONG_F64(ARGS, nrg_alibi_slopes_args, max_bias, DBL_MAX, NRG_OK),
-    WRONG_F64(ARGS, nrg_alibi_slopes_args, max_bias, INFINITY, NRG_ERR_CONSTANT),
-    WRONG_F64(ARGS, nrg_alibi_slopes_args, max_bias, -INFINITY, NRG_ERR_CONSTANT),
-    WRONG_F64(ARGS, nrg_alibi_slopes_args, max_bias, NAN, NRG_ERR_CONSTANT),
 };
 static const sound_size slopes_sizes[] = {{ARGS, NRG_AT(nrg_alibi_slopes_args, heads)}};
 
@@ -108,17 +97,8 @@ static uint32_t set_up_forward(void *const *part, int variant)
     return 0;
 }
 
-#define WRONG_SCORES(type, field)                                                                                                \
-    WRONG_STRIDE(ARGS, type, field##_strides.row), WRONG_STRIDE(ARGS, type, field##_strides.head),                               \
-        WRONG_STRIDE(ARGS, type, field##_strides.batch)
 static const sound_wrong wrong_forward[] = {
-    WRONG_SCORES(nrg_score_bias_args, scores),
-    WRONG_SCORES(nrg_score_bias_args, o),
-    WRONG_STRIDE(ARGS, nrg_score_bias_args, diagonals_stride),
     WRONG_F32(ARGS, nrg_score_bias_args, scale, -FLT_MAX, NRG_OK),
-    WRONG_F32(ARGS, nrg_score_bias_args, scale, INFINITY, NRG_ERR_CONSTANT),
-    WRONG_F32(ARGS, nrg_score_bias_args, scale, -INFINITY, NRG_ERR_CONSTANT),
-    WRONG_F32(ARGS, nrg_score_bias_args, scale, NAN, NRG_ERR_CONSTANT),
 };
 static const sound_size forward_sizes[] = {{ARGS, NRG_AT(nrg_score_bias_args, batch)},
                                            {ARGS, NRG_AT(nrg_score_bias_args, heads)},
@@ -132,8 +112,6 @@ static uint32_t set_up_backward(void *const *part, int variant)
     return 0;
 }
 
-static const sound_wrong wrong_backward[] = {WRONG_SCORES(nrg_score_bias_backward_args, d_o),
-                                             WRONG_STRIDE(ARGS, nrg_score_bias_backward_args, d_diagonals_stride)};
 static const sound_size backward_sizes[] = {{ARGS, NRG_AT(nrg_score_bias_backward_args, batch)},
                                             {ARGS, NRG_AT(nrg_score_bias_backward_args, heads)},
                                             {ARGS, NRG_AT(nrg_score_bias_backward_args, queries)},
@@ -145,7 +123,7 @@ static const sound_call calls[] = {
     {&invoke_alibi_slopes, 3, set_up_slopes, WRONG(wrong_slopes), NUMBERS(slopes_sizes)},
     {&invoke_alibi_diagonals, SPEC_VARIANTS, set_up_alibi, WRONG(wrong_alibi), NUMBERS(spec_sizes)},
     {&invoke_score_bias_forward, VARIANTS, set_up_forward, WRONG(wrong_forward), NUMBERS(forward_sizes)},
-    {&invoke_score_bias_backward, VARIANTS, set_up_backward, WRONG(wrong_backward), NUMBERS(backward_sizes)},
+    {&invoke_score_bias_backward, VARIANTS, set_up_backward, NUMBERS(backward_sizes)},
 };
 
 const sound_family sound_score_bias = {"score_bias", calls, NRG_COUNT(calls)};
