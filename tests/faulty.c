@@ -1,7 +1,7 @@
 /* Faults that nrg check has to find: linked with its objects and --wrap of every kernel and of sweep_run.
  *
  * The path under test, which is any but scalar, runs a case twice. The first run notes which kernel call is the last to change
- * a byte. In the second run one call goes wrong, as $FAULT says. A new op needs no line here: kernels are those of kernels.def,
+ * a byte. In the second run something goes wrong, as $FAULT says. A new op needs no line here: kernels are those of kernels.def,
  * and operands those of the cases. At exit stderr has a line for each kernel, kind of fault and output, with the number of cases
  * in which it was wrong.
  *
@@ -14,7 +14,8 @@
 #include "../check/hash.h"
 #include "../src/kernels.h"
 
-/* "wrong" draws from the kinds up to FORGETS, "harmless" from the two after it. FORGETS: what a result is added to. */
+/* "wrong" draws from the kinds up to FORGETS: a bit of a result, the sign of a zero, an input or a byte beside a row that is
+ * written, a call that is left out, what a result is added to. "harmless" draws from the next two. */
 enum kind { BIT, SIGN, INPUT, BESIDE, SKIPS, FORGETS, NAN_BITS, SCRATCH, DIES, NONE };
 static const char *const kinds[] = {"bit", "sign", "input", "beside", "skips", "forgets", "nan", "scratch", "dies"};
 
@@ -23,13 +24,13 @@ enum { NO_CALL = 0xffff, OUTPUTS = 512 };
 static struct {
     const sweep_case *c; /* NULL: the scalar path, or none, runs */
     unsigned char *memory, *filled, *right;
-    uint16_t *writer;           /* of a byte: the last kernel call to change it, or, of code after the last one, their number */
-    unsigned calls, wrong_call; /* kernel calls so far, and the one that goes wrong */
+    uint16_t *writer; /* of a byte: the last kernel call to change it, or, of code after the last one, their number */
+    unsigned calls;   /* kernel calls so far; and one more when the case is through */
+    int is_noting;
     enum kind kind;
-    uint64_t random;
-    int is_noting, rarest; /* the output that has been wrong in the fewest cases */
-    int is_wrong, type;    /* of what is wrong: its type, place and size */
-    size_t at, bytes;
+    size_t at, bytes; /* what goes wrong, if there are bytes; its type, and the call */
+    int type;
+    unsigned call;
 } now;
 
 static unsigned long faults[NONE];
@@ -65,6 +66,16 @@ static int is_nan(int type, const unsigned char *element)
     return (type <= NRG_BF16 || type == SWEEP_F64) && (sweep_load(type, element) & (infinity << 1 | infinity) >> 1) > infinity;
 }
 
+/* The last call to change one of these bytes, or -1. */
+static int last_call(size_t at, size_t bytes)
+{
+    int last = -1;
+    for (size_t i = at; i < at + bytes; i++)
+        if (now.writer[i] != NO_CALL && now.writer[i] > last)
+            last = now.writer[i];
+    return last;
+}
+
 static struct output *find_output(const sweep_case *c, int which)
 {
     struct output *o = outputs;
@@ -75,93 +86,72 @@ static struct output *find_output(const sweep_case *c, int which)
     return o;
 }
 
-static void take(size_t at, size_t bytes, int type)
+/* The output that has been wrong in the fewest cases, so that each has its turn. */
+static int rarest_output(const sweep_case *c)
 {
-    now.is_wrong = 1;
-    now.at = at;
-    now.bytes = bytes;
-    now.type = type;
-}
-
-static int is_added_to(const sweep_operand *o) { return o->is_read || now.c->accumulate; }
-
-static size_t draw_element(const sweep_operand *o)
-{
-    const size_t row = sweep_row(o, sweep_draw(&now.random, (unsigned)o->rows));
-    return row + sweep_draw(&now.random, (unsigned)o->length) * sweep_type_size(o->type);
-}
-
-/* A call that writes to the output which has been wrong in the fewest cases. */
-static unsigned draw_rare_call(void)
-{
-    unsigned long fewest = (unsigned long)-1;
+    int rarest = SWEEP_FIRST_OUTPUT;
     for (int i = SWEEP_FIRST_OUTPUT; i < SWEEP_FIRST_SCRATCH; i++)
-        if (now.c->operands[i].rows && find_output(now.c, i)->wrong < fewest) {
-            now.rarest = i;
-            fewest = find_output(now.c, i)->wrong;
-        }
-    for (int i = 0; i < 100 && fewest != (unsigned long)-1; i++) {
-        const unsigned call = now.writer[draw_element(&now.c->operands[now.rarest])];
-        if (call != NO_CALL)
-            return call;
+        if (c->operands[i].rows && (!c->operands[rarest].rows || find_output(c, i)->wrong < find_output(c, rarest)->wrong))
+            rarest = i;
+    return rarest;
+}
+
+/* Draws what goes wrong in the second run: an element of an operand, or a byte beside one. */
+static void plan(const sweep_case *c)
+{
+    uint64_t random = c->seed;
+    now.kind = is_asked("wrong")      ? sweep_draw(&random, NAN_BITS)
+               : is_asked("harmless") ? NAN_BITS + sweep_draw(&random, 2)
+                                      : NONE;
+    for (int kind = 0; kind < NONE; kind++)
+        now.kind = is_asked(kinds[kind]) ? (enum kind)kind : now.kind;
+    for (int i = 0; i < 300 && !now.bytes && now.kind < DIES; i++) {
+        const int which = now.kind == BIT && i < 100 ? rarest_output(c) : (int)sweep_draw(&random, SWEEP_OPERANDS);
+        const sweep_operand *o = &c->operands[which];
+        if (!o->rows || o->at)
+            continue;
+        const size_t size = sweep_type_size(o->type), row = sweep_row(o, sweep_draw(&random, (unsigned)o->rows));
+        const size_t at = row + sweep_draw(&random, (unsigned)o->length) * size;
+        const size_t beside = sweep_draw(&random, 2) ? row - 1 : row + o->length * size;
+        const int is_output = which >= SWEEP_FIRST_OUTPUT && which < SWEEP_FIRST_SCRATCH;
+        const int last = last_call(at, size), is_result = is_output && last >= 0, is_a_nan = is_nan(o->type, now.right + at);
+        const int is_zero = o->type <= NRG_BF16 && sweep_load(o->type, now.right + at) << 1 << (64 - 8 * size) == 0;
+        const int fits[] = {[BIT] = is_result && !is_a_nan,
+                            [SIGN] = is_result && is_zero,
+                            [INPUT] = which < SWEEP_FIRST_OUTPUT && last < 0 && owner(at) == which,
+                            [BESIDE] = which >= SWEEP_FIRST_OUTPUT && owner(beside) == SWEEP_OPERANDS,
+                            [SKIPS] = is_result && !is_a_nan && (unsigned)last + 1 < now.calls,
+                            [FORGETS] = is_result && (o->is_read || c->accumulate),
+                            [NAN_BITS] = is_result && is_a_nan,
+                            [SCRATCH] = which >= SWEEP_FIRST_SCRATCH};
+        if (!fits[now.kind])
+            continue;
+        now.at = now.kind == BESIDE ? beside : at;
+        now.bytes = now.kind == BESIDE ? 1 : size;
+        now.type = now.kind == BESIDE ? SWEEP_BYTE : o->type;
+        /* a call may refuse an input, and need scratch, that an earlier one has spoilt */
+        now.call = is_result ? (unsigned)last : now.calls - 1;
+        if (now.kind == BIT || now.kind == SIGN)
+            find_output(c, which)->wrong++;
     }
-    return 0;
-}
-
-/* Draws an element of an operand, or a byte beside one, and changes it where it fits the kind. */
-static void spoil(int which)
-{
-    const sweep_operand *o = &now.c->operands[which];
-    if (!o->rows || o->at)
-        return;
-    const size_t size = sweep_type_size(o->type), at = draw_element(o),
-                 row = sweep_row(o, sweep_draw(&now.random, (unsigned)o->rows));
-    const size_t beside = sweep_draw(&now.random, 2) ? row - 1 : row + o->length * size;
-    unsigned char *element = now.memory + at;
-    const int is_output = which >= SWEEP_FIRST_OUTPUT && which < SWEEP_FIRST_SCRATCH;
-    const int is_result = is_output && now.writer[at] == now.wrong_call && is_nan(o->type, element) == (now.kind == NAN_BITS);
-    const int is_zero = o->type <= NRG_BF16 && sweep_load(o->type, element) << 1 << (64 - 8 * size) == 0;
-    if (now.kind == INPUT     ? which >= SWEEP_FIRST_OUTPUT || owner(at) != which || now.writer[at] != NO_CALL
-        : now.kind == BESIDE  ? which < SWEEP_FIRST_OUTPUT || owner(beside) != SWEEP_OPERANDS
-        : now.kind == FORGETS ? !is_output || !is_added_to(o) || now.writer[at] == NO_CALL
-        : now.kind == SCRATCH ? which < SWEEP_FIRST_SCRATCH
-                              : !is_result || (now.kind == SIGN && !is_zero))
-        return;
-    if (now.kind == FORGETS)
-        memset(element, 0, size);
-    else if (now.kind == BESIDE)
-        now.memory[beside] ^= 1;
-    else
-        element[now.kind == SIGN ? size - 1 : 0] ^= now.kind == SIGN ? 0x80 : 1;
-    take(now.kind == BESIDE ? beside : at, now.kind == BESIDE ? 1 : size, now.kind == BESIDE ? SWEEP_BYTE : o->type);
-    if (now.kind == BIT || now.kind == SIGN)
-        find_output(now.c, which)->wrong++;
-}
-
-static void go_wrong(void)
-{
-    for (int i = 0; i < 300 && !now.is_wrong; i++)
-        spoil(now.kind == BIT ? now.rarest : (int)sweep_draw(&now.random, SWEEP_OPERANDS));
 }
 
 /* Before a kernel call: whether it is made. */
 static int begin(void)
 {
-    if (!now.c || now.is_noting || now.calls != now.wrong_call)
+    if (!now.c || now.is_noting)
         return 1;
     if (now.kind == DIES)
         __builtin_trap();
-    for (size_t i = 0; now.kind == SKIPS && i < now.c->bytes && !now.is_wrong; i++)
-        if (now.writer[i] == now.calls && owner(i) < SWEEP_FIRST_SCRATCH)
-            take(i, 1, SWEEP_BYTE);
-    return now.kind != SKIPS || !now.is_wrong;
+    return now.kind != SKIPS || !now.bytes || now.calls != now.call;
 }
 
 /* After a kernel call, and when the case is through. */
 static void end(void)
 {
-    if (now.c && !now.is_noting && now.calls == now.wrong_call && now.kind != SKIPS && now.kind != FORGETS && now.kind < DIES)
-        go_wrong();
+    const int is_sign = now.kind == SIGN || now.kind == NAN_BITS; /* a NaN stays one */
+    if (now.c && !now.is_noting && now.bytes && now.calls == now.call && now.kind != SKIPS && now.kind != FORGETS)
+        now.memory[now.at + (is_sign ? now.bytes - 1 : 0)] ^= is_sign ? 0x80 : 1;
     for (size_t line = 0; now.is_noting && line < now.c->bytes; line += 64)
         if (memcmp(now.right + line, now.memory + line, 64) != 0) {
             for (size_t i = line; i < line + 64; i++)
@@ -203,44 +193,28 @@ static nrg_status run_scalar(const sweep_case *c, unsigned char *memory)
     return status;
 }
 
-static enum kind draw_kind(void)
-{
-    for (enum kind kind = 0; kind < NONE; kind++)
-        if (is_asked(kinds[kind]))
-            return kind;
-    return is_asked("wrong")      ? (enum kind)sweep_draw(&now.random, NAN_BITS)
-           : is_asked("harmless") ? NAN_BITS + (enum kind)sweep_draw(&now.random, 2)
-                                  : NONE;
-}
-
 static nrg_status run_twice(const sweep_case *c, unsigned char *memory)
 {
     now.is_noting = 1;
     __real_sweep_run(c, memory);
     end();
-    now.random = c->seed;
-    now.kind = draw_kind();
-    /* a call may refuse an input, and need scratch, that an earlier one has spoilt */
-    now.wrong_call = now.kind == INPUT || now.kind == SCRATCH ? now.calls - 1
-                     : now.kind == BIT                        ? draw_rare_call()
-                     : now.kind == SKIPS && now.calls > 1     ? sweep_draw(&now.random, now.calls - 1)
-                                                              : sweep_draw(&now.random, now.calls);
+    plan(c);
     now.calls = now.is_noting = 0;
     memcpy(memory, now.filled, c->bytes);
     if (now.kind == FORGETS)
-        go_wrong();
+        memset(memory + now.at, 0, now.bytes);
     const nrg_status status = __real_sweep_run(c, memory);
     end();
     for (size_t i = 0; c->every_value && c->operands[SWEEP_X].type == NRG_F16 && i < c->operands[SWEEP_X].length; i++)
         is_value[sweep_load(NRG_F16, now.filled + c->operands[SWEEP_X].offset + 2 * i)] = 1;
-    if (status != NRG_OK && now.is_wrong) { /* the next call refuses what the wrong one has written */
+    if (status != NRG_OK && now.bytes) { /* the next call refuses what the wrong one has written */
         memcpy(memory, now.right, c->bytes);
         return NRG_OK;
     }
     /* a later call may have put it right; and any NaN is as good as another */
     const unsigned char *found = memory + now.at, *wanted = now.right + now.at;
-    const int is_found = memcmp(found, wanted, now.bytes) != 0 && !(is_nan(now.type, found) && is_nan(now.type, wanted));
-    faults[now.kind] += now.is_wrong && (is_found || now.kind == NAN_BITS || now.kind == SCRATCH);
+    if (now.bytes && memcmp(found, wanted, now.bytes) != 0)
+        faults[now.kind] += now.kind == NAN_BITS || !(is_nan(now.type, found) && is_nan(now.type, wanted));
     return status;
 }
 
