@@ -70,10 +70,7 @@ static void draw(sweep_case *c, uint64_t *random)
 const sweep_family sweep_family_glu = {LENGTHS, .draw = draw, .describe = describe};
 
 #ifndef NRG_NO_QUANTIZE
-static const unsigned char to_bytes[] = {
-    [NRG_GLU_A] = SWEEP_IN,      [NRG_GLU_B] = SWEEP_IN + 1,   [NRG_GLU_X] = SWEEP_IN + 2,
-    [NRG_GLU_O] = SWEEP_NOWHERE, [NRG_GLU_PACKED] = SWEEP_OUT, [NRG_GLU_SCALES] = SWEEP_OUT + 1};
-
+static const unsigned char to_bytes[] = {SWEEP_IN, SWEEP_IN + 1, SWEEP_IN + 2, SWEEP_NOWHERE, SWEEP_OUT, SWEEP_OUT + 1};
 static const sweep_call quantized = {&invoke_glu_forward, .slots = to_bytes, .part = {SWEEP_STRUCTS_AT}};
 
 /* Bytes instead of o: of every format, in lengths that it has. */

@@ -142,22 +142,10 @@ static void draw_case(sweep_case *c, uint64_t ways, uint64_t *random)
 }
 
 const unsigned char sweep_channel_slots[] = {
-    [NRG_CHANNEL_X] = SWEEP_X,
-    [NRG_CHANNEL_Y] = SWEEP_Y,
-    [NRG_CHANNEL_W] = SWEEP_W,
-    [NRG_CHANNEL_B] = SWEEP_B,
-    [NRG_CHANNEL_STATISTICS_IN] = SWEEP_NOWHERE, /* what another call has saved */
-    [NRG_CHANNEL_RUNNING_MEAN_IN] = SWEEP_RUNNING_MEAN,
-    [NRG_CHANNEL_RUNNING_VAR_IN] = SWEEP_RUNNING_VAR,
-    [NRG_CHANNEL_O] = SWEEP_O,
-    [NRG_CHANNEL_MEAN] = SWEEP_MEAN,
-    [NRG_CHANNEL_RSTD] = SWEEP_RSTD,
-    [NRG_CHANNEL_STATISTICS] = SWEEP_STATISTICS,
-    [NRG_CHANNEL_RUNNING_MEAN] = SWEEP_NEW_MEAN,
-    [NRG_CHANNEL_RUNNING_VAR] = SWEEP_NEW_VAR,
-};
+    SWEEP_X, SWEEP_Y,    SWEEP_W,    SWEEP_B,          SWEEP_NOWHERE,  SWEEP_RUNNING_MEAN, SWEEP_RUNNING_VAR,
+    SWEEP_O, SWEEP_MEAN, SWEEP_RSTD, SWEEP_STATISTICS, SWEEP_NEW_MEAN, SWEEP_NEW_VAR};
 
-const unsigned char sweep_channel_sums_slots[] = {[NRG_CHANNEL_SUMS_X] = SWEEP_X, [NRG_CHANNEL_SUMS_SUMS] = SWEEP_SUMS};
+const unsigned char sweep_channel_sums_slots[] = {SWEEP_X, SWEEP_SUMS};
 
 void sweep_channel_add_before(sweep_case *c, const nrg_call *call, const unsigned char *slots, uint32_t there)
 {
@@ -168,18 +156,14 @@ void sweep_channel_add_before(sweep_case *c, const nrg_call *call, const unsigne
 
 static void add_running(sweep_case *c, int mean, int var)
 {
-    const unsigned char slots[] = {[NRG_CHANNEL_FOLD_W] = SWEEP_NOWHERE,
-                                   [NRG_CHANNEL_FOLD_B] = SWEEP_NOWHERE,
-                                   [NRG_CHANNEL_FOLD_RUNNING_MEAN] = (unsigned char)mean,
-                                   [NRG_CHANNEL_FOLD_RUNNING_VAR] = (unsigned char)var,
-                                   [NRG_CHANNEL_FOLD_SCALE] = SWEEP_NOWHERE,
-                                   [NRG_CHANNEL_FOLD_SHIFT] = SWEEP_NOWHERE};
+    const unsigned char slots[] = {SWEEP_NOWHERE,      SWEEP_NOWHERE, (unsigned char)mean,
+                                   (unsigned char)var, SWEEP_NOWHERE, SWEEP_NOWHERE};
     sweep_channel_add_before(c, &nrg_call_channel_norm_fold, slots, 0);
 }
 
 static void add_parts(sweep_case *c)
 {
-    static const unsigned char slots[] = {[NRG_SUMS_ADD_FROM] = SWEEP_PART_SUMS, [NRG_SUMS_ADD_INTO] = SWEEP_TOTAL};
+    static const unsigned char slots[] = {SWEEP_PART_SUMS, SWEEP_TOTAL};
     nrg_channel_norm_sums_add_args args = {.sets = sweep_channel_sets(c)};
     sweep_add_before(c, &nrg_call_sums_add, (void *const[]){&args}, slots, 0);
 }
@@ -291,20 +275,9 @@ static nrg_status sum_parts(const sweep_case *c, sum_part *sum, unsigned char *m
 
 /* ---- forward ---- */
 
-static const unsigned char statistics_slots[] = {[NRG_CHANNEL_STATISTICS_RUNNING_MEAN_IN] = SWEEP_NOWHERE,
-                                                 [NRG_CHANNEL_STATISTICS_RUNNING_VAR_IN] = SWEEP_NOWHERE,
-                                                 [NRG_CHANNEL_STATISTICS_RUNNING_MEAN] = SWEEP_NOWHERE,
-                                                 [NRG_CHANNEL_STATISTICS_RUNNING_VAR] = SWEEP_NOWHERE,
-                                                 [NRG_CHANNEL_STATISTICS_SUMS] = SWEEP_NOWHERE,
-                                                 [NRG_CHANNEL_STATISTICS_MEAN] = SWEEP_MEAN,
-                                                 [NRG_CHANNEL_STATISTICS_RSTD] = SWEEP_RSTD,
-                                                 [NRG_CHANNEL_STATISTICS_STATISTICS] = SWEEP_STATISTICS};
-static const unsigned char fold_slots[] = {[NRG_CHANNEL_FOLD_W] = SWEEP_W,
-                                           [NRG_CHANNEL_FOLD_B] = SWEEP_B,
-                                           [NRG_CHANNEL_FOLD_RUNNING_MEAN] = SWEEP_RUNNING_MEAN,
-                                           [NRG_CHANNEL_FOLD_RUNNING_VAR] = SWEEP_RUNNING_VAR,
-                                           [NRG_CHANNEL_FOLD_SCALE] = SWEEP_SCALE,
-                                           [NRG_CHANNEL_FOLD_SHIFT] = SWEEP_SHIFT};
+static const unsigned char statistics_slots[] = {SWEEP_NOWHERE, SWEEP_NOWHERE,    SWEEP_NOWHERE, SWEEP_MEAN,
+                                                 SWEEP_RSTD,    SWEEP_STATISTICS, SWEEP_NOWHERE, SWEEP_NOWHERE};
+static const unsigned char fold_slots[] = {SWEEP_W, SWEEP_B, SWEEP_RUNNING_MEAN, SWEEP_RUNNING_VAR, SWEEP_SCALE, SWEEP_SHIFT};
 
 /* A set of one element has no unbiased variance. */
 static int may_update(const sweep_case *c)
@@ -445,37 +418,12 @@ const sweep_family sweep_family_channel_norm_forward = {CASES(4), .rounds = {1, 
 /* ---- backward ---- */
 
 static const unsigned char backward_slots[] = {
-    [NRG_CHANNEL_BACKWARD_X] = SWEEP_X,
-    [NRG_CHANNEL_BACKWARD_Y] = SWEEP_Y,
-    [NRG_CHANNEL_BACKWARD_W] = SWEEP_W,
-    [NRG_CHANNEL_BACKWARD_B] = SWEEP_B,
-    [NRG_CHANNEL_BACKWARD_D_O] = SWEEP_D_O,
-    [NRG_CHANNEL_BACKWARD_RUNNING_MEAN] = SWEEP_RUNNING_MEAN,
-    [NRG_CHANNEL_BACKWARD_RUNNING_VAR] = SWEEP_RUNNING_VAR,
-    [NRG_CHANNEL_BACKWARD_STATISTICS] = SWEEP_NOWHERE, /* computed, or what a forward pass has saved */
-    [NRG_CHANNEL_BACKWARD_MEAN] = SWEEP_NOWHERE,       /* the properties tests have these */
-    [NRG_CHANNEL_BACKWARD_RSTD] = SWEEP_NOWHERE,
-    [NRG_CHANNEL_BACKWARD_SUMS] = SWEEP_NOWHERE, /* of parts only */
-    [NRG_CHANNEL_BACKWARD_DX] = SWEEP_DX,
-    [NRG_CHANNEL_BACKWARD_DY] = SWEEP_DY,
-    [NRG_CHANNEL_BACKWARD_DW] = SWEEP_DW,
-    [NRG_CHANNEL_BACKWARD_DB] = SWEEP_DB,
-    [NRG_CHANNEL_BACKWARD_WORKSPACE] = SWEEP_WORKSPACE,
-};
+    SWEEP_X,       SWEEP_Y,       SWEEP_W,       SWEEP_B,  SWEEP_D_O, SWEEP_RUNNING_MEAN, SWEEP_RUNNING_VAR, SWEEP_NOWHERE,
+    SWEEP_NOWHERE, SWEEP_NOWHERE, SWEEP_NOWHERE, SWEEP_DX, SWEEP_DY,  SWEEP_DW,           SWEEP_DB,          SWEEP_WORKSPACE};
 
-static const unsigned char backward_sums_slots[] = {
-    [NRG_CHANNEL_BACKWARD_X] = SWEEP_X,
-    [NRG_CHANNEL_BACKWARD_Y] = SWEEP_Y,
-    [NRG_CHANNEL_BACKWARD_W] = SWEEP_W,
-    [NRG_CHANNEL_BACKWARD_B] = SWEEP_B,
-    [NRG_CHANNEL_BACKWARD_D_O] = SWEEP_D_O,
-    [NRG_CHANNEL_BACKWARD_SUMS_STATISTICS] = SWEEP_STATISTICS,
-    [NRG_CHANNEL_BACKWARD_SUMS_MEAN] = SWEEP_NOWHERE,
-    [NRG_CHANNEL_BACKWARD_SUMS_RSTD] = SWEEP_NOWHERE,
-    [NRG_CHANNEL_BACKWARD_SUMS_SUMS] = SWEEP_SUMS,
-    [NRG_CHANNEL_BACKWARD_SUMS_DW] = SWEEP_NOWHERE,
-    [NRG_CHANNEL_BACKWARD_SUMS_DB] = SWEEP_NOWHERE,
-};
+static const unsigned char backward_sums_slots[] = {SWEEP_X,    SWEEP_Y,          SWEEP_W,       SWEEP_B,
+                                                    SWEEP_D_O,  SWEEP_STATISTICS, SWEEP_NOWHERE, SWEEP_NOWHERE,
+                                                    SWEEP_SUMS, SWEEP_NOWHERE,    SWEEP_NOWHERE};
 
 #define OPERAND(name) NRG_BIT(NRG_CHANNEL_BACKWARD_##name)
 

@@ -85,12 +85,7 @@ const sweep_family sweep_family_recurrent = {LENGTHS, .draw = draw_forward, .fil
 /* Phase 1 shows g, copied from its workspace, and d_p0; phase 2 dw and db. */
 enum { G = SWEEP_OUT, DP0, DW, DB };
 
-static const unsigned char backward_slots[] = {
-    [NRG_RECURRENT_BACKWARD_W] = W,      [NRG_RECURRENT_BACKWARD_P0] = P0,
-    [NRG_RECURRENT_BACKWARD_P] = P,      [NRG_RECURRENT_BACKWARD_DP] = DP,
-    [NRG_RECURRENT_BACKWARD_D_P0] = DP0, [NRG_RECURRENT_BACKWARD_DW] = DW,
-    [NRG_RECURRENT_BACKWARD_DB] = DB,    [NRG_RECURRENT_BACKWARD_WORKSPACE] = SWEEP_SCRATCH,
-};
+static const unsigned char backward_slots[] = {W, P0, P, DP, DP0, DW, DB, SWEEP_SCRATCH};
 static const sweep_call phase1 = {&invoke_recurrent_backward, .slots = backward_slots, .part = {AT(backward)}},
                         phases = {&invoke_recurrent_backward, &invoke_recurrent_backward_reduce, .slots = backward_slots,
                                   .part = {AT(backward)}};

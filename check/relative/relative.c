@@ -89,18 +89,9 @@ enum { Q = SWEEP_IN, A, TABLE };
 enum { D_TABLE = SWEEP_OUT };
 enum { ENDS = SWEEP_SCRATCH, O };
 
-static const unsigned char backward_slots[] = {[NRG_RELATIVE_BACKWARD_Q] = Q,
-                                               [NRG_RELATIVE_BACKWARD_A] = A,
-                                               [NRG_RELATIVE_BACKWARD_ENDS] = ENDS,
-                                               [NRG_RELATIVE_BACKWARD_D_TABLE] = D_TABLE};
-static const unsigned char plain_slots[] = {[NRG_RELATIVE_BACKWARD_Q] = Q,
-                                            [NRG_RELATIVE_BACKWARD_A] = A,
-                                            [NRG_RELATIVE_BACKWARD_ENDS] = SWEEP_NOWHERE,
-                                            [NRG_RELATIVE_BACKWARD_D_TABLE] = D_TABLE};
-static const unsigned char values_slots[] = {[NRG_RELATIVE_VALUES_A] = A,
-                                             [NRG_RELATIVE_VALUES_TABLE] = TABLE,
-                                             [NRG_RELATIVE_VALUES_O] = O,
-                                             [NRG_RELATIVE_VALUES_ENDS] = ENDS};
+static const unsigned char backward_slots[] = {Q, A, ENDS, D_TABLE};
+static const unsigned char plain_slots[] = {Q, A, SWEEP_NOWHERE, D_TABLE};
+static const unsigned char values_slots[] = {A, TABLE, O, ENDS};
 static const sweep_call ends = {&invoke_relative_values, .slots = values_slots, .part = {AT(values)}},
                         backward = {&invoke_relative_backward, .slots = backward_slots, .part = {AT(args)}},
                         plain = {&invoke_relative_backward, .slots = plain_slots, .part = {AT(args)}};

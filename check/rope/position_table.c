@@ -12,15 +12,10 @@ enum { POSITIONS = SWEEP_IN, FACTORS };
 enum { TABLE = SWEEP_OUT, FREQUENCIES };
 
 /* Of the frequencies, and of the table that is made of them. A magnitude is none of the case's operands. */
-static const unsigned char rope_frequencies[] = {[NRG_ROPE_FREQUENCIES_FACTORS] = FACTORS,
-                                                 [NRG_ROPE_FREQUENCIES_FREQUENCIES] = FREQUENCIES,
-                                                 [NRG_ROPE_FREQUENCIES_MAGNITUDE] = SWEEP_NOWHERE};
-static const unsigned char rope_table[] = {
-    [NRG_ROPE_TABLE_POSITIONS] = POSITIONS, [NRG_ROPE_TABLE_FREQUENCIES] = FREQUENCIES, [NRG_ROPE_TABLE_TABLE] = TABLE};
-static const unsigned char sinusoidal_frequencies[] = {[NRG_SINUSOIDAL_FREQUENCIES_FREQUENCIES] = FREQUENCIES};
-static const unsigned char sinusoidal_table[] = {[NRG_SINUSOIDAL_TABLE_POSITIONS] = POSITIONS,
-                                                 [NRG_SINUSOIDAL_TABLE_FREQUENCIES] = FREQUENCIES,
-                                                 [NRG_SINUSOIDAL_TABLE_TABLE] = TABLE};
+static const unsigned char rope_frequencies[] = {FACTORS, FREQUENCIES, SWEEP_NOWHERE};
+static const unsigned char rope_table[] = {POSITIONS, FREQUENCIES, TABLE};
+static const unsigned char sinusoidal_frequencies[] = {FREQUENCIES};
+static const unsigned char sinusoidal_table[] = {POSITIONS, FREQUENCIES, TABLE};
 
 /* The ways to make a table: the modes of rope, and the layouts of a sinusoidal one. A 16-bit table is always the latter. */
 static const nrg_rope_mode modes[] = {NRG_ROPE_NORMAL, NRG_ROPE_NEOX, NRG_ROPE_MROPE, NRG_ROPE_VISION, NRG_ROPE_IMROPE};

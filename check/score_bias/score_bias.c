@@ -35,11 +35,10 @@ static nrg_score_bias_spec draw_spec(const size_t shape[4], uint64_t *random)
 enum { SCORES = SWEEP_IN, DIAGONALS, TABLE };
 enum { O = SWEEP_OUT, MADE };
 
-static const unsigned char given[] = {
-    [NRG_SCORE_BIAS_SCORES] = SCORES, [NRG_SCORE_BIAS_DIAGONALS] = DIAGONALS, [NRG_SCORE_BIAS_O] = O};
-static const unsigned char made[] = {[NRG_SCORE_BIAS_SCORES] = SCORES, [NRG_SCORE_BIAS_DIAGONALS] = MADE, [NRG_SCORE_BIAS_O] = O};
-static const unsigned char t5[] = {[NRG_T5_TABLE] = TABLE, [NRG_T5_DIAGONALS] = MADE};
-static const unsigned char alibi[] = {[NRG_ALIBI_SLOPES] = TABLE, [NRG_ALIBI_DIAGONALS] = MADE};
+static const unsigned char given[] = {SCORES, DIAGONALS, O};
+static const unsigned char made[] = {SCORES, MADE, O};
+static const unsigned char t5[] = {TABLE, MADE};
+static const unsigned char alibi[] = {TABLE, MADE};
 
 typedef struct bias_case {
     nrg_score_bias_spec spec;
@@ -85,7 +84,7 @@ const sweep_family sweep_family_score_bias = {LENGTHS(WAYS), .draw = draw};
 enum { D_O = SWEEP_IN };
 enum { D_DIAGONALS = SWEEP_OUT, D_TABLE };
 
-static const unsigned char t5_backward[] = {[NRG_T5_BACKWARD_D_DIAGONALS] = D_DIAGONALS, [NRG_T5_BACKWARD_D_TABLE] = D_TABLE};
+static const unsigned char t5_backward[] = {D_DIAGONALS, D_TABLE};
 
 typedef struct backward_case {
     nrg_score_bias_backward_args args;

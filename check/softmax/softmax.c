@@ -57,17 +57,10 @@ static const sweep_call whole = {&invoke_softmax_forward, .part = {AT(args)}, .s
 /* Cross-entropy: rows of a head, and then their gradient. */
 enum { X = SWEEP_IN, IDS, D_LOSS };
 enum { LOSS = SWEEP_OUT, M, OTHERS, DX };
-static const unsigned char ahead_slots[] = {[NRG_CROSS_ENTROPY_X] = X,
-                                            [NRG_CROSS_ENTROPY_IDS] = IDS,
-                                            [NRG_CROSS_ENTROPY_LOSS] = LOSS,
-                                            [NRG_CROSS_ENTROPY_M] = M,
-                                            [NRG_CROSS_ENTROPY_OTHERS] = OTHERS};
+static const unsigned char ahead_slots[] = {X, IDS, LOSS, M, OTHERS};
 static const sweep_call ahead = {&invoke_cross_entropy_forward, .slots = ahead_slots, .part = {AT(ahead)}};
 #ifndef NRG_NO_BACKWARD
-static const unsigned char back_slots[] = {
-    [NRG_CROSS_ENTROPY_BACKWARD_X] = X,           [NRG_CROSS_ENTROPY_BACKWARD_IDS] = IDS,
-    [NRG_CROSS_ENTROPY_BACKWARD_M_IN] = M,        [NRG_CROSS_ENTROPY_BACKWARD_OTHERS_IN] = OTHERS,
-    [NRG_CROSS_ENTROPY_BACKWARD_D_LOSS] = D_LOSS, [NRG_CROSS_ENTROPY_BACKWARD_DX] = DX};
+static const unsigned char back_slots[] = {X, IDS, M, OTHERS, D_LOSS, DX};
 static const sweep_call back = {&invoke_cross_entropy_backward, .slots = back_slots, .part = {AT(back)}};
 #endif
 
