@@ -9,20 +9,8 @@
 
 static int type_of(const nrg_operand *o, const nrg_sizes *s)
 {
-    switch (o->element) {
-    case NRG_ELEMENT_F32:
-        return NRG_F32;
-    case NRG_ELEMENT_F64:
-        return SWEEP_F64;
-    case NRG_ELEMENT_I32:
-        return SWEEP_I32;
-    case NRG_ELEMENT_I64:
-        return SWEEP_I64;
-    case NRG_ELEMENT_BYTE:
-        return SWEEP_BYTE;
-    default:
-        return (int)s->type[o->element - NRG_ELEMENT_CHOSEN];
-    }
+    static const int fixed[NRG_ELEMENT_CHOSEN] = {NRG_F32, SWEEP_F64, SWEEP_I32, SWEEP_I64, SWEEP_BYTE};
+    return o->element < NRG_ELEMENT_CHOSEN ? fixed[o->element] : (int)s->type[o->element - NRG_ELEMENT_CHOSEN];
 }
 
 static void set_pointer(const nrg_operand *o, void *const *part, const void *pointer)
@@ -31,20 +19,6 @@ static void set_pointer(const nrg_operand *o, void *const *part, const void *poi
 }
 
 static void set_size(void *part, size_t at, size_t size) { memcpy((unsigned char *)part + at, &size, sizeof size); }
-
-static unsigned levels_of(const nrg_operand *o)
-{
-    unsigned levels = 0;
-    while (levels < NRG_LEVELS && o->level[levels].count != NRG_ONE)
-        levels++;
-    return levels;
-}
-
-/* Rows of a run: those of the innermost level, or, transposed, of the next one. */
-static size_t run_of(const nrg_operand *o, const nrg_sizes *s, int is_transposed)
-{
-    return s->n[o->level[levels_of(o) > 1 && is_transposed ? 1 : 0].count];
-}
 
 static int slot_of(const nrg_call *call, const unsigned char *slots, unsigned i)
 {
@@ -69,7 +43,8 @@ static void add(sweep_case *c, int slot, const nrg_operand *o, const nrg_sizes *
     to->type = type_of(o, s);
     to->length = s->n[o->dim];
     to->rows = rows;
-    to->run = run_of(o, s, is_transposed);
+    to->is_transposed = o->levels > 1 && is_transposed;
+    to->run = s->n[o->level[to->is_transposed].count]; /* rows of the level that lies inside the other */
     to->stride = to->length * sweep_type_size(to->type);
     to->run_stride = to->run * to->stride;
     to->outermost = s->n[o->level[2].count];
@@ -78,7 +53,6 @@ static void add(sweep_case *c, int slot, const nrg_operand *o, const nrg_sizes *
         to->has_run_stride = o->level[1].stride != 0;
         to->may_stay = to->is_read = slot >= SWEEP_FIRST_OUTPUT && o->role == NRG_INOUT && c->accumulate;
     }
-    to->is_transposed = levels_of(o) > 1 && is_transposed;
     to->is_optional = 1;
 }
 
@@ -137,20 +111,19 @@ void sweep_bind_call(const sweep_case *c, const nrg_call *call, void *const *par
         const nrg_operand *o = &call->operands[i];
         const int slot = slot_of(call, slots, i);
         const sweep_operand *from = &c->operands[slot];
-        const unsigned levels = levels_of(o);
         if (slot == SWEEP_NOWHERE)
             continue;
         set_pointer(o, part, sweep_place(c, slot, memory));
         if (o->room)
             set_size(part[o->part], o->room, from->rows * from->length * sweep_type_size(from->type));
-        if (!from->rows || !levels || !o->level[0].stride)
+        if (!from->rows || !o->levels || !o->level[0].stride)
             continue; /* the structs have strides of 0 */
         const size_t inner = sweep_stride(c, slot), outer = sweep_run_stride(c, slot);
         set_size(part[o->part], o->level[0].stride, from->is_transposed ? outer : inner);
-        if (levels > 1 && o->level[1].stride)
+        if (o->levels > 1 && o->level[1].stride)
             set_size(part[o->part], o->level[1].stride, from->is_transposed ? inner : outer);
         /* the outermost of three continues the one that lies outside of the two */
-        if (levels > 2 && o->level[2].stride)
+        if (o->levels > 2 && o->level[2].stride)
             set_size(part[o->part], o->level[2].stride, from->rows / from->outermost / from->run * outer);
     }
 }

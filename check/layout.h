@@ -10,10 +10,9 @@
 /* A call that cases make. The case has its structs, with options and numbers set. */
 typedef struct sweep_call {
     const invoke_function *run, *reduce; /* reduce: after all shares of run; NULL: there is no second phase */
-    const unsigned char
-        *slots;               /* of operands, in the order of the description; NULL: from SWEEP_IN, SWEEP_OUT, SWEEP_SCRATCH on */
-    uint16_t part[NRG_PARTS]; /* where in the case its structs are: SWEEP_AT */
-    uint16_t store;           /* where in the case the field is that has c->store; 0: none */
+    const unsigned char *slots;          /* of operands, as the description has them in turn; NULL: SWEEP_IN, SWEEP_OUT, ... on */
+    uint16_t part[NRG_PARTS];            /* where in the case its structs are: SWEEP_AT */
+    uint16_t store;                      /* where in the case the field is that has c->store; 0: none */
 } sweep_call;
 
 /* The place of the one struct that a family's cases keep in sweep_case.structs; or of a field, where they keep several. */
