@@ -381,21 +381,21 @@ static int print_hashes(sweep_level level, int only, const char *op, int by_case
     memory m = {{NULL}, 0};
     const nrg_isa isa = only >= 0 ? (nrg_isa)only : nrg_isa_active();
     const uint64_t all = sweep_first(level, sweep_kernels);
-    sweep_case c;
-    uint64_t number = 0;
-    int is_there = sweep_make(level, number, &c), status = CLI_DONE;
+    int status = CLI_DONE;
     progress_begin("check");
     progress_step("hashing", "");
-    while (is_there && status == CLI_DONE && !ferror(stdout)) {
-        const int kernel = c.kernel, is_wanted = is_asked_for(kernel, op);
+    for (int kernel = 0; kernel < sweep_kernels && status == CLI_DONE && !ferror(stdout); kernel++) {
         const char *name = sweep_kernel_op(kernel), *dtype = nrg_dtype_name(sweep_kernel_dtype(kernel)),
                    *grade = sweep_kernel_grade(kernel);
-        uint64_t hash = SWEEP_HASH_START, cases = 0;
-        for (; is_there && c.kernel == kernel && status == CLI_DONE; is_there = sweep_make(level, ++number, &c), cases++) {
+        const uint64_t first = sweep_first(level, kernel), end = sweep_first(level, kernel + 1);
+        uint64_t hash = SWEEP_HASH_START;
+        if (first == end || !is_asked_for(kernel, op))
+            continue;
+        for (uint64_t n = first; n < end && status == CLI_DONE; n++) {
+            sweep_case c;
             uint64_t own = SWEEP_HASH_START;
-            progress_part(number, all);
-            if (!is_wanted)
-                continue;
+            progress_part(n, all);
+            sweep_make(level, n, &c);
             status = hash_case(isa, &c, &m, &own);
             hash = (hash ^ own) * 0x100000001b3u;
             if (by_case) {
@@ -403,9 +403,9 @@ static int print_hashes(sweep_level level, int only, const char *op, int by_case
                 printf("%s_%s%s#%llu %016llx\n", name, dtype, grade, (unsigned long long)c.n, (unsigned long long)own);
             }
         }
-        if (is_wanted && status == CLI_DONE) {
+        if (status == CLI_DONE) {
             progress_wipe();
-            printf("%s_%s%s %llu %016llx\n", name, dtype, grade, (unsigned long long)cases, (unsigned long long)hash);
+            printf("%s_%s%s %llu %016llx\n", name, dtype, grade, (unsigned long long)(end - first), (unsigned long long)hash);
             fflush(stdout);
         }
     }
