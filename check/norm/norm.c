@@ -135,14 +135,11 @@ typedef struct norm_case {
 enum { NONE = SWEEP_NOWHERE, RECORDS = SWEEP_SCRATCH };
 static const unsigned char whole_slots[NRG_NORM_OPERANDS] = {SWEEP_X, SWEEP_Y,    SWEEP_Z,    SWEEP_W, SWEEP_B, SWEEP_O,
                                                              SWEEP_R, SWEEP_MEAN, SWEEP_RSTD, NONE,    NONE},
-                           bytes_slots[NRG_NORM_OPERANDS] = {SWEEP_X, SWEEP_Y,    SWEEP_Z,    SWEEP_W, SWEEP_B,   NONE,
-                                                             SWEEP_R, SWEEP_MEAN, SWEEP_RSTD, SWEEP_O, SWEEP_SUMS},
                            statistics_slots[NRG_NORM_STATISTICS_OPERANDS] = {SWEEP_X,    SWEEP_Y,    SWEEP_Z, SWEEP_R,
                                                                              SWEEP_MEAN, SWEEP_RSTD, RECORDS},
                            elements_slots[NRG_NORM_ELEMENTS_OPERANDS] = {SWEEP_X, SWEEP_Y, SWEEP_Z, SWEEP_W,
                                                                          SWEEP_B, SWEEP_R, SWEEP_O, RECORDS};
 static const sweep_call whole = {&invoke_norm_forward, .slots = whole_slots, .part = {SPEC, AT(args)}, .store = AT(args.store)},
-                        bytes = {&invoke_norm_forward, .slots = bytes_slots, .part = {SPEC, AT(args)}, .store = AT(args.store)},
                         statistics = {&invoke_norm_statistics, .slots = statistics_slots, .part = {SPEC, AT(args), AT(more)}},
                         elements = {&invoke_norm_elements, .slots = elements_slots, .part = {SPEC, AT(elements), AT(more)},
                                     .store = AT(elements.store)};
@@ -215,6 +212,10 @@ const sweep_family sweep_family_norm_forward = {.ways = {2, 16, 32, SWEEP_COMBIN
 
 #ifndef NRG_NO_QUANTIZE
 /* ---- to bytes, in lengths that formats have, without groups ---- */
+
+static const unsigned char bytes_slots[NRG_NORM_OPERANDS] = {SWEEP_X, SWEEP_Y,    SWEEP_Z,    SWEEP_W, SWEEP_B,   NONE,
+                                                             SWEEP_R, SWEEP_MEAN, SWEEP_RSTD, SWEEP_O, SWEEP_SUMS};
+static const sweep_call bytes = {&invoke_norm_forward, .slots = bytes_slots, .part = {SPEC, AT(args)}, .store = AT(args.store)};
 
 static void draw_bytes(sweep_case *c, uint64_t *random)
 {
