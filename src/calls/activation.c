@@ -149,9 +149,9 @@ static void run_rows(nrg_activation_kernel *kernel, const nrg_activation_job *al
     nrg_activation_job job = *all;
     for (size_t row = all->begin / each; row * each < all->end; row++) {
         const size_t first = row * each;
-        job.x = all->x + planes_offset(p, X, row);
-        job.d_o = all->d_o ? all->d_o + planes_offset(p, D_O, row) : NULL;
-        job.o = all->o + planes_offset(p, OUT, row);
+        job.x = planes_at(all->x, p, X, row);
+        job.d_o = planes_at(all->d_o, p, D_O, row);
+        job.o = planes_at(all->o, p, OUT, row);
         job.begin = all->begin > first ? all->begin - first : 0;
         job.end = all->end - first < each ? all->end - first : each;
         kernel(&job);

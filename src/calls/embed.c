@@ -41,7 +41,7 @@ static inline int is_plain(embed_call *call, size_t *o_stride, const nrg_embed_a
     const int options = ((unsigned)dtype - NRG_F32 <= NRG_BF16 - NRG_F32) &
                         (a->table_dtype == NRG_DTYPE_SAME || a->table_dtype == dtype) & ((unsigned)a->store <= NRG_STORE_STREAM) &
                         !a->reserved;
-    const int sizes = (a->dim - 1 < QUICK_MOST) & (rows - 1 < QUICK_MOST) & (a->o != NULL);
+    const int sizes = (a->dim - 1 < NRG_PLACE_MOST) & (rows - 1 < NRG_PLACE_MOST) & (a->o != NULL);
     if (!(options & sizes) || a->table_count > NRG_EMBED_TABLES || (a->table_count && !a->tables))
         return 0;
     quick_operand o, x;
@@ -68,7 +68,7 @@ static inline int is_plain(embed_call *call, size_t *o_stride, const nrg_embed_a
         quick_operand table, ids;
         is_sound &= quick_rows(&table, t->table, t->table_stride, t->rows, row, element - 1) & quick_apart(&o, &table, 0) &
                     quick_rows(&ids, t->ids, 0, 1, ids_bytes, sizeof *t->ids - 1) & quick_apart(&o, &ids, 0) &
-                    (t->rows - 1 < QUICK_MOST) & !(t->ids && t->first_position);
+                    (t->rows - 1 < NRG_PLACE_MOST) & !(t->ids && t->first_position);
         call->table_stride[k] = table.stride;
         call->bytes += row * (t->rows < rows ? t->rows : rows) + (t->ids ? ids_bytes : 0);
         terms++;

@@ -67,17 +67,6 @@ static __attribute__((noinline)) nrg_status make_job(nrg_glu_job *job, nrg_plane
     return NRG_OK;
 }
 
-/* Element `first` of a tensor's plane n; NULL where it is absent. */
-static inline const char *in_plane(const char *tensor, const nrg_planes *p, unsigned which, size_t n)
-{
-    return tensor ? tensor + planes_offset(p, which, n) : NULL;
-}
-
-static inline char *into_plane(char *tensor, const nrg_planes *p, unsigned which, size_t n)
-{
-    return tensor ? tensor + planes_offset(p, which, n) : NULL;
-}
-
 /* A call of the kernel for each run of elements that lie together in all tensors. */
 static void run_planes(nrg_glu_kernel *kernel, const nrg_glu_job *all, const nrg_planes *p)
 {
@@ -85,12 +74,12 @@ static void run_planes(nrg_glu_kernel *kernel, const nrg_glu_job *all, const nrg
     nrg_glu_job job = *all;
     for (size_t n = all->begin / each; n * each < all->end; n++) {
         const size_t first = n * each;
-        job.a = in_plane(all->a, p, A, n);
-        job.b = in_plane(all->b, p, B, n);
-        job.d_o = in_plane(all->d_o, p, D_O, n);
-        job.o = into_plane(all->o, p, O, n);
-        job.da = into_plane(all->da, p, DA, n);
-        job.db = into_plane(all->db, p, DB, n);
+        job.a = planes_at(all->a, p, A, n);
+        job.b = planes_at(all->b, p, B, n);
+        job.d_o = planes_at(all->d_o, p, D_O, n);
+        job.o = planes_at(all->o, p, O, n);
+        job.da = planes_at(all->da, p, DA, n);
+        job.db = planes_at(all->db, p, DB, n);
         job.begin = all->begin > first ? all->begin - first : 0;
         job.end = all->end - first < each ? all->end - first : each;
         kernel(&job);

@@ -110,7 +110,7 @@ NRG_INLINE int dense_lies_well(norm_call *c, size_t row)
  * are never taken: a sum of all conditions takes half as many instructions again. */
 static inline int has_plain_options(const nrg_norm_spec *s, const nrg_norm_args *a)
 {
-    if (s->size != sizeof *s || a->size != sizeof *a || !a->x || a->rows - 1 >= QUICK_MOST || s->dim - 1 >= QUICK_MOST)
+    if (s->size != sizeof *s || a->size != sizeof *a || !a->x || a->rows - 1 >= NRG_PLACE_MOST || s->dim - 1 >= NRG_PLACE_MOST)
         return 0;
     if ((unsigned)s->residual_mode | (unsigned)s->gate | (unsigned)s->activation | (unsigned)s->format | (unsigned)s->rounding |
         s->reserved | a->y_repeat | a->z_repeat | a->reserved)
@@ -289,23 +289,22 @@ static __attribute__((noinline)) nrg_status make_job(nrg_norm_job *job, nrg_norm
 /* A call for each plane of the share, in a job that is made anew for each: there is no room on the stack for two. */
 static void run_planes(nrg_norm_forward_kernel *norm, nrg_norm_job *job, nrg_norm_quant *quant, const nrg_planes *p)
 {
-    const char *const x = job->x, *const y = job->y, *const z = job->z;
-    char *const o = job->o, *const r = job->r;
+    const void *const x = job->x, *const y = job->y, *const z = job->z, *const o = job->o, *const r = job->r;
     float *const mean = job->mean, *const rstd = job->rstd;
     nrg_row_statistics *const statistics = job->statistics;
     const nrg_norm_quant to = job->quant ? *job->quant : (nrg_norm_quant){.q = NULL};
     const size_t each = p->count[0] * job->groups, begin = job->row_begin, end = job->row_end;
     for (size_t plane = begin / each; plane * each < end; plane++) {
         const size_t first = plane * each;
-        job->x = x + planes_offset(p, X, plane);
-        job->y = y ? y + planes_offset(p, Y, plane) : NULL;
-        job->z = z ? z + planes_offset(p, Z, plane) : NULL;
-        job->o = o ? o + planes_offset(p, O, plane) : NULL;
+        job->x = planes_at(x, p, X, plane);
+        job->y = planes_at(y, p, Y, plane);
+        job->z = planes_at(z, p, Z, plane);
+        job->o = planes_at(o, p, O, plane);
         if (job->quant) {
-            quant->q = to.q + planes_offset(p, Q, plane);
-            quant->scales = to.scales ? to.scales + planes_offset(p, SCALES, plane) : NULL;
+            quant->q = planes_at(to.q, p, Q, plane);
+            quant->scales = planes_at(to.scales, p, SCALES, plane);
         }
-        job->r = r ? r + planes_offset(p, R, plane) : NULL;
+        job->r = planes_at(r, p, R, plane);
         job->mean = mean ? mean + first : NULL;
         job->rstd = rstd ? rstd + first : NULL;
         job->statistics = statistics ? statistics + first : NULL;
@@ -464,13 +463,6 @@ static __attribute__((noinline)) int run_half(enum nrg_norm_part part, const nrg
     return 1;
 }
 
-static nrg_status ask(enum nrg_norm_part part, const nrg_norm_spec *spec, const nrg_norm_args *args,
-                      nrg_row_statistics *statistics)
-{
-    const nrg_norm_more more = {statistics};
-    return nrg_ask(call_of[part], (const void *const[]){spec, args, &more});
-}
-
 nrg_status nrg_norm_forward_check(const nrg_norm_spec *spec, const nrg_norm_args *args)
 {
     return NRG_ASK(norm_forward, spec, args);
@@ -486,7 +478,7 @@ nrg_status nrg_norm_statistics(const nrg_norm_spec *spec, const nrg_norm_args *a
 
 nrg_status nrg_norm_statistics_check(const nrg_norm_spec *spec, const nrg_norm_args *args, nrg_row_statistics *statistics)
 {
-    return ask(NRG_NORM_SUMS, spec, args, statistics);
+    return NRG_ASK(norm_statistics, spec, args, &(nrg_norm_more){statistics});
 }
 
 /* The job has one pointer for what one part writes and the other reads. */
@@ -509,7 +501,7 @@ nrg_status nrg_norm_elements(const nrg_norm_spec *spec, const nrg_norm_args *arg
 
 nrg_status nrg_norm_elements_check(const nrg_norm_spec *spec, const nrg_norm_args *args, const nrg_row_statistics *statistics)
 {
-    return ask(NRG_NORM_APPLY, spec, args, given(statistics));
+    return NRG_ASK(norm_elements, spec, args, &(nrg_norm_more){statistics});
 }
 
 /* ---- the shortcuts: dense f32, all rows ---- */

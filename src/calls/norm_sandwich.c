@@ -105,10 +105,10 @@ static __attribute__((noinline)) nrg_status make_job(nrg_norm_sandwich_job *job,
 static void move_to_plane(nrg_norm_job *job, const nrg_norm_job *from, const nrg_planes *p, unsigned x, unsigned o, size_t plane)
 {
     const size_t first = plane * p->count[0] * job->groups;
-    job->x = from->x + planes_offset(p, x, plane);
-    job->y = from->y ? from->y + planes_offset(p, Y, plane) : NULL;
-    job->r = from->r ? from->r + planes_offset(p, R, plane) : NULL;
-    job->o = from->o ? from->o + planes_offset(p, o, plane) : NULL;
+    job->x = planes_at(from->x, p, x, plane);
+    job->y = planes_at(from->y, p, Y, plane);
+    job->r = planes_at(from->r, p, R, plane);
+    job->o = planes_at(from->o, p, o, plane);
     job->mean = from->mean ? from->mean + first : NULL;
     job->rstd = from->rstd ? from->rstd + first : NULL;
 }
@@ -124,8 +124,8 @@ static __attribute__((noinline)) void run_planes(nrg_norm_sandwich_kernel *sandw
         move_to_plane(&one.first, &all->first, p, X, R, plane);
         move_to_plane(&one.second, &all->second, p, R, O, plane);
         if (all->second.quant) {
-            quant->q = to.q + planes_offset(p, Q, plane);
-            quant->scales = to.scales ? to.scales + planes_offset(p, SCALES, plane) : NULL;
+            quant->q = planes_at(to.q, p, Q, plane);
+            quant->scales = planes_at(to.scales, p, SCALES, plane);
         }
         one.row_begin = all->row_begin > first ? all->row_begin - first : 0;
         one.row_end = all->row_end - first < each ? all->row_end - first : each;

@@ -114,4 +114,10 @@ static inline size_t planes_offset(const nrg_planes *p, unsigned tensor, size_t 
     return bytes;
 }
 
+/* A tensor's plane n; NULL where it is absent. */
+static inline void *planes_at(const void *tensor, const nrg_planes *p, unsigned which, size_t n)
+{
+    return tensor ? (char *)(uintptr_t)tensor + planes_offset(p, which, n) : NULL;
+}
+
 #endif

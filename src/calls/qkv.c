@@ -208,15 +208,11 @@ nrg_status nrg_qkv_forward(const nrg_norm_spec *norm, const nrg_rope_spec *rope,
 
 static nrg_status check(const nrg_norm_spec *norm, const nrg_rope_spec *rope, const nrg_qkv_args *a, int backward, int nth)
 {
-    nrg_laid l;
-    const nrg_rope_shares shares = {nth > 0 ? nth : 1, backward};
-    const nrg_call *const call = norm ? &nrg_call_qkv : &nrg_call_qkv_bare;
-    nrg_status status = nrg_lay(&l, call, (const void *const[]){rope, a, &shares, norm}, 0, nth);
-    if (status == NRG_OK && nrg_qkv_is_used(a) && a->slots)
-        status = qkv_check_slots(a->slots, a->tokens, a->slot_count);
-    if (status != NRG_OK || !a->tokens || !(a->q_heads | a->k_heads))
+    qkv_call call;
+    const nrg_status status = make_call(&call, norm, rope, a, backward, 0, nth);
+    if (status != NRG_OK || !call.heads || !call.is_turned)
         return status;
-    return nrg_rope_turns_exist(rope, nrg_rope_pairs_of(rope)) ? NRG_OK : NRG_ERR_CONSTANT;
+    return nrg_rope_turns_exist(rope, call.space.pairs) ? NRG_OK : NRG_ERR_CONSTANT;
 }
 
 nrg_status nrg_qkv_forward_check(const nrg_norm_spec *norm, const nrg_rope_spec *rope, const nrg_qkv_args *args, int nth)

@@ -105,16 +105,12 @@ static void run_planes(nrg_quantize_kernel *kernel, const nrg_quantize_job *all,
     nrg_quantize_job job = *all;
     for (size_t n = all->begin / each; n * each < all->end; n++) {
         const size_t first = n * each;
-        const size_t x = planes_offset(p, X, n), q = planes_offset(p, Q, n), scales = planes_offset(p, SCALES, n);
-        if (all->o) {
-            job.o = all->o + x;
-            job.q_in = all->q_in + q;
-            job.scales_in = all->scales_in ? all->scales_in + scales : NULL;
-        } else {
-            job.x = all->x + x;
-            job.q = all->q + q;
-            job.scales = all->scales ? all->scales + scales : NULL;
-        }
+        job.x = planes_at(all->x, p, X, n);
+        job.q = planes_at(all->q, p, Q, n);
+        job.scales = planes_at(all->scales, p, SCALES, n);
+        job.o = planes_at(all->o, p, X, n);
+        job.q_in = planes_at(all->q_in, p, Q, n);
+        job.scales_in = planes_at(all->scales_in, p, SCALES, n);
         job.begin = all->begin > first ? all->begin - first : 0;
         job.end = all->end - first < each ? all->end - first : each;
         kernel(&job);

@@ -6,8 +6,7 @@
 #ifndef NRG_CALLS_QUICK_H
 #define NRG_CALLS_QUICK_H
 
-#include <stddef.h>
-#include <stdint.h>
+#include "../operands/place.h"
 
 /* An operand as memory, or nothing at all where it is absent. */
 typedef struct quick_operand {
@@ -15,23 +14,13 @@ typedef struct quick_operand {
     size_t stride;
 } quick_operand;
 
-/* Rows and elements of a row, and bytes from one row to the next: beyond, products would have to be looked at, so that a size_t
- * holds them. */
-#if SIZE_MAX > UINT32_MAX
-enum { QUICK_MOST = 1 << 24 };
-#define QUICK_STRIDE ((size_t)1 << 36)
-#else
-enum { QUICK_MOST = 1 << 12 };
-#define QUICK_STRIDE ((size_t)1 << 19)
-#endif
-
 /* Whether a tensor of `rows` rows of `row` bytes lies well. unit: what pointers and strides must be multiples of, less one. */
 static inline int quick_rows(quick_operand *q, const void *pointer, size_t stride, size_t rows, size_t row, size_t unit)
 {
     q->first = (uintptr_t)pointer;
     q->stride = stride ? stride : row;
     q->end = pointer ? q->first + (rows - 1) * q->stride + row : q->first;
-    const int is_there = pointer != NULL, fits = (q->stride >= row) & (q->stride < QUICK_STRIDE) & (q->end > q->first);
+    const int is_there = pointer != NULL, fits = (q->stride >= row) & (q->stride < NRG_PLACE_STRIDE) & (q->end > q->first);
     return (fits | !is_there) & (((q->first | q->stride) & unit) == 0);
 }
 

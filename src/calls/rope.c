@@ -103,9 +103,9 @@ static inline int is_plain(nrg_rope_job job[2], const nrg_rope_spec *s, const nr
         (unsigned)a->store > NRG_STORE_STREAM || s->yarn > NRG_ROPE_YARN_MOST ||
         ((a->batch - 1) | a->table_ids_batch_stride | a->reserved | (unsigned)a->shared_table_ids))
         return 0;
-    if (dim - 1 >= QUICK_MOST || q_heads - 1 >= QUICK_MOST || k_heads >= QUICK_MOST || tokens - 1 >= QUICK_MOST ||
-        tokens * (q_heads | k_heads) >= QUICK_MOST || table_rows - 1 >= QUICK_MOST || s->n_dims - 1 >= dim || (s->n_dims & 1) ||
-        a->rotate_from > dim - s->n_dims || !a->table)
+    if (dim - 1 >= NRG_PLACE_MOST || q_heads - 1 >= NRG_PLACE_MOST || k_heads >= NRG_PLACE_MOST || tokens - 1 >= NRG_PLACE_MOST ||
+        tokens * (q_heads | k_heads) >= NRG_PLACE_MOST || table_rows - 1 >= NRG_PLACE_MOST || s->n_dims - 1 >= dim ||
+        (s->n_dims & 1) || a->rotate_from > dim - s->n_dims || !a->table)
         return 0;
     const size_t element = a->dtype == NRG_F32 ? 4 : 2, row = dim * element, unit = element - 1;
     const size_t table_row = s->n_dims * sizeof(float);

@@ -108,9 +108,8 @@ nrg_status nrg_t5_diagonals_forward(const nrg_score_bias_spec *spec, nrg_dtype d
 nrg_status nrg_t5_diagonals_forward_check(const nrg_score_bias_spec *spec, nrg_dtype dtype, const void *table,
                                           size_t table_stride, float *diagonals, size_t diagonals_stride)
 {
-    nrg_checked c;
     const nrg_t5_args args = {table, diagonals, table_stride, diagonals_stride, dtype};
-    return nrg_asked(nrg_check(&c, &nrg_call_t5_diagonals_forward, (const void *const[]){spec, &args}, 0, 1));
+    return NRG_ASK(t5_diagonals_forward, spec, &args);
 }
 
 #ifndef NRG_NO_BACKWARD
@@ -150,9 +149,8 @@ nrg_status nrg_t5_diagonals_backward(const nrg_score_bias_spec *spec, const doub
 nrg_status nrg_t5_diagonals_backward_check(const nrg_score_bias_spec *spec, const double *d_diagonals, size_t d_diagonals_stride,
                                            float *d_table, size_t d_table_stride, int accumulate)
 {
-    nrg_checked c;
     const nrg_t5_backward_args args = {d_diagonals, d_table, d_diagonals_stride, d_table_stride};
     (void)accumulate;
-    return nrg_asked(nrg_check(&c, &nrg_call_t5_diagonals_backward, (const void *const[]){spec, &args}, 0, 1));
+    return NRG_ASK(t5_diagonals_backward, spec, &args);
 }
 #endif
