@@ -157,25 +157,35 @@ NRG_INLINE void columns_step(const column_rows *rows, int G, size_t i, size_t n,
     }
 }
 
+NRG_INLINE norm_policy column_policy(nrg_dtype D, unsigned must)
+{
+    return (norm_policy){.dtype = D, .must = must, .may = COLUMN_ALL & ~(unsigned)COLUMN_CENTRED};
+}
+
+/* Columns i to n, less than a step. */
+NRG_INLINE void columns_tail_of(const column_rows *rows, size_t i, size_t n, nrg_dtype D)
+{
+    for (; i < n; i += VN)
+        columns_step(rows, 1, i, lanes_at(i, n), column_policy(D, COLUMN_CENTRED));
+}
+NRG_BY_DTYPE(columns_tail, (rows, i, n), const column_rows *rows, size_t i, size_t n)
+
 NRG_INLINE void columns_by(const column_rows *rows, size_t n, norm_policy P)
 {
     const size_t step = (size_t)COLUMN_VECTORS * VN;
     size_t i = 0;
     for (; i + step <= n; i += step)
         columns_step(rows, COLUMN_VECTORS, i, step, P);
-    for (; i < n; i += VN)
-        columns_step(rows, 1, i, lanes_at(i, n), P);
+    if (i < n)
+        columns_tail(rows, i, n, P.dtype);
 }
 
-NRG_INLINE void columns_rms_of(const column_rows *rows, size_t n, nrg_dtype D)
-{
-    columns_by(rows, n, (norm_policy){.dtype = D, .may = COLUMN_ALL & ~(unsigned)COLUMN_CENTRED});
-}
+NRG_INLINE void columns_rms_of(const column_rows *rows, size_t n, nrg_dtype D) { columns_by(rows, n, column_policy(D, 0)); }
 NRG_BY_DTYPE(columns_rms, (rows, n), const column_rows *rows, size_t n)
 
 NRG_INLINE void columns_layer_of(const column_rows *rows, size_t n, nrg_dtype D)
 {
-    columns_by(rows, n, (norm_policy){.dtype = D, .must = COLUMN_CENTRED, .may = COLUMN_ALL});
+    columns_by(rows, n, column_policy(D, COLUMN_CENTRED));
 }
 NRG_BY_DTYPE(columns_layer, (rows, n), const column_rows *rows, size_t n)
 

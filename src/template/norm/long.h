@@ -21,6 +21,15 @@ typedef struct row_strand {
     size_t n, end;
 } row_strand;
 
+/* 16-bit rows are those of one strand, and r may wait beside it: stacks are small. */
+typedef union strand_room {
+    row_strand strand[STRANDS_MAX];
+    struct {
+        row_strand single;
+        _Alignas(64) uint16_t kept[V_SMALL ? 1 : NORM_SEGMENT];
+    };
+} strand_room;
+
 /* What all strands have in common. */
 typedef struct strand_job {
     const nrg_norm_job *job;
@@ -114,15 +123,14 @@ NRG_INLINE size_t strand_chunk_size(const nrg_norm_job *job, unsigned options, s
 
 NRG_INLINE void schedule_long_rows(const nrg_norm_job *job, unsigned options, norm_policy P)
 {
-    enum { IS_KEPT_DTYPE = !V_SMALL };
+    strand_room room;
+    row_strand *const strand = room.strand;
     const size_t dim = job->dim, rows = job->row_end - job->row_begin, strands = strands_of(job, options, P),
                  size = strand_chunk_size(job, options, strands, P);
-    _Alignas(64) uint16_t kept[IS_KEPT_DTYPE ? NORM_SEGMENT : 1];
-    if (IS_KEPT_DTYPE && P.dtype != NRG_F32 && dim <= NORM_SEGMENT && !(options & (OPT_R_F32 | OPT_GROUPS | OPT_HEADS)) &&
+    if (P.dtype != NRG_F32 && dim <= sizeof room.kept / sizeof *room.kept && !(options & (OPT_R_F32 | OPT_GROUPS | OPT_HEADS)) &&
         (options & (OPT_ADD_Y | OPT_READ_R)) == OPT_ADD_Y)
         options |= OPT_KEEP_R;
-    const strand_job j = {job, options, P.dtype == NRG_F32 ? NULL : kept};
-    row_strand single, several[STRANDS_MAX], *const strand = P.dtype == NRG_F32 ? several : &single;
+    const strand_job j = {job, options, room.kept};
     size_t n = job->row_begin;
     if (rows == 0)
         return;
@@ -163,11 +171,10 @@ NRG_INLINE void schedule_stream_rows(const nrg_norm_job *job, unsigned options, 
 }
 
 /* The last instance. */
-NRG_INLINE void general_rows_of(const nrg_norm_job *job, unsigned options, nrg_dtype D)
+static __attribute__((noinline)) void general_rows(const nrg_norm_job *job, unsigned options, nrg_dtype D)
 {
     schedule_long_rows(job, options, policy_of_rows(D, ROW_KINDS));
 }
-NRG_BY_DTYPE(general_rows, (job, options), const nrg_norm_job *job, unsigned options)
 
 /* The same of f32 rows without a mean, in the fast grade. */
 static __attribute__((noinline)) void general_rms_rows(const nrg_norm_job *job, unsigned options)

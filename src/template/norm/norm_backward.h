@@ -24,8 +24,8 @@ enum {
 };
 
 /* tensor: of the planes. */
-NRG_INLINE int gradient_can_be_streamed(const nrg_norm_backward_job *job, const char *out, size_t stride, int tensor,
-                                        size_t group_bytes)
+static __attribute__((noinline)) int gradient_can_be_streamed(const nrg_norm_backward_job *job, const char *out, size_t stride,
+                                                              int tensor, size_t group_bytes)
 {
     if (!job->stream || !out || out == job->d_o || out == job->dr_in || out == job->x || out == job->y || out == job->z)
         return 0;

@@ -42,12 +42,18 @@ static __attribute__((noinline)) void norm_remaining_rows(const nrg_norm_job *jo
         instance_tiles_f32(&rest, options);
 }
 
+/* Whether an instance may do rows of these kinds; f32 rows of no kind have a kernel of their own. */
+NRG_INLINE int policy_has_kinds(norm_policy P, unsigned kinds)
+{
+    return kinds ? P.dtype != NRG_F32 || may_have(P, kinds) : !(P.must & ROW_KINDS);
+}
+
 /* Whether an instance has done the rows, all of which are of one of these kinds. */
 NRG_INLINE int norm_by_instance(const nrg_norm_job *job, unsigned options, unsigned kinds, nrg_dtype D)
 {
     const size_t dim = job->dim;
 #define INSTANCE(name, element, schedule, ...)                                                                                   \
-    if (D == (element) && !(POLICY(element, __VA_ARGS__).must & ROW_KINDS & ~kinds) &&                                           \
+    if (D == (element) && policy_has_kinds(POLICY(element, __VA_ARGS__), kinds) &&                                               \
         policy_accepts(POLICY(element, __VA_ARGS__), options, dim) && fit_##schedule(job) && !NORM_LEAVES_OUT(name)) {           \
         instance_##name(job, options);                                                                                           \
         if (POLICY(element, __VA_ARGS__).rows)                                                                                   \
