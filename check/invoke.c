@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "invoke.h"
 
+#include "../include/nrg/nrg.h"
 #include "../src/operands/channel_norm_backward.h"
 #include "../src/operands/cross_entropy.h"
 #include "../src/operands/embed.h"
