@@ -348,8 +348,32 @@ static void NAME(cross_entropy_backward)(const rival_job *job)
     }
 }
 
+/* A row of floats on the stack, and a pass over it for each stride. */
+static void NAME(hadamard)(const rival_job *job)
+{
+    const ELEMENT *x = job->x;
+    ELEMENT *o = job->o;
+    const size_t n = job->dim;
+    const float scale = 1 / sqrtf((float)n);
+    for (size_t row = 0; row < job->rows; row++, x += n, o += n) {
+        float v[512];
+        for (size_t i = 0; i < n; i++)
+            v[i] = LOAD(x, i);
+        for (size_t stride = 1; stride < n; stride *= 2)
+            for (size_t i = 0; i < n; i += 2 * stride)
+                for (size_t j = i; j < i + stride; j++) {
+                    const float a = v[j], b = v[j + stride];
+                    v[j] = a + b;
+                    v[j + stride] = a - b;
+                }
+        for (size_t i = 0; i < n; i++)
+            STORE(o, i, v[i] * scale);
+    }
+}
+
 /* Loops of one instance: the kernel and the op of its case, and its name. */
 #define EACH_OTHER(F)                                                                                                            \
+    F("hadamard", "hadamard", hadamard)                                                                                          \
     F("norm_sandwich", "sandwich", sandwich)                                                                                     \
     F("norm_sandwich", "turns", sandwich)                                                                                        \
     F("softmax", "part", softmax_part)                                                                                           \

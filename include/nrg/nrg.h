@@ -29,6 +29,7 @@
 #include "qkv.h"
 #include "sinusoidal.h"
 #include "quantize.h"
+#include "hadamard.h"
 #include "recurrent.h"
 #include "floater.h"
 #include "embed.h"

@@ -19,6 +19,7 @@ Functions by task. Each forward function f has a backward function f_backward, u
     bias scores           alibi_slopes  alibi_diagonals  t5_bucket (no backward)  t5_diagonals  score_bias
     relative positions    relative_scores  relative_values  (relative_backward)  relative_shift  head_bias
     quantize              quantize  dequantize (no backward)  format= of norms and gates
+    rotate before it      hadamard
     convert bf16          to_bf16  from_bf16 (no backward)
     inspect               isa  isas  set_isa  use_isa  isa_reason  version  numbers_version  fp_environment
     use with PyTorch      nrg.torch
@@ -46,6 +47,7 @@ from .channels import (STATISTICS, ChannelGradients, batch_norm, batch_norm_back
                        instance_norm_backward)
 from .gated import (bilinear, bilinear_backward, geglu, geglu_backward, geglu_tanh, geglu_tanh_backward, glu, glu_backward, reglu,
                     reglu_backward, swiglu, swiglu_backward, swiglu_oai, swiglu_oai_backward)
+from .hadamard import hadamard, hadamard_backward
 from .norms import (NormGradients, l2_normalize, l2_normalize_backward, layer_norm, layer_norm_backward, norm, norm_backward, rms_norm,
                     rms_norm_backward)
 from .positions import (Term, alibi_diagonals, alibi_slopes, embed, embedding, embedding_backward, recurrent_positions,
@@ -61,8 +63,8 @@ __all__ = ["activation", "activation_backward", "alibi_diagonals", "alibi_slopes
            "bilinear_backward", "ChannelGradients", "cross_entropy", "cross_entropy_backward", "dequantize", "elu", "elu_backward",
            "embed", "embedding", "embedding_backward", "Error", "exp", "exp_backward", "expm1", "expm1_backward", "fp_environment",
            "from_bf16", "geglu", "geglu_backward", "geglu_tanh", "geglu_tanh_backward", "gelu", "gelu_backward", "gelu_quick",
-           "gelu_quick_backward", "gelu_tanh", "gelu_tanh_backward", "glu", "glu_backward", "group_norm", "group_norm_backward",
-           "hard_sigmoid", "hard_sigmoid_backward", "hard_swish", "hard_swish_backward", "head_bias", "head_bias_backward",
+           "gelu_quick_backward", "gelu_tanh", "gelu_tanh_backward", "glu", "glu_backward", "group_norm", "group_norm_backward", "hadamard",
+           "hadamard_backward", "hard_sigmoid", "hard_sigmoid_backward", "hard_swish", "hard_swish_backward", "head_bias", "head_bias_backward",
            "instance_norm", "instance_norm_backward", "isa", "isa_reason", "isas", "l2_normalize", "l2_normalize_backward", "layer_norm",
            "layer_norm_backward", "leaky_relu", "leaky_relu_backward", "log_softmax", "log_softmax_backward", "mish", "mish_backward",
            "norm", "norm_backward", "norm_rope", "norm_rope_backward", "NormGradients", "NormRopeGradients", "numbers_version", "qkv",

@@ -44,6 +44,7 @@ def calls():
         "glu": {"a": x, "b": y, "out": np.empty_like(x)}, "swiglu": {"a": x}, "glu_backward": {"d_o": x, "a": y, "b": z},
         "swiglu_backward": {"d_o": random(4, 32), "a": x, "out": np.empty_like(x)},
         "quantize": {"x": x, "out": np.empty_like(q8)}, "dequantize": {"packed": q8, "out": np.empty_like(x)},
+        "hadamard": {"x": x, "out": np.empty_like(x)}, "hadamard_backward": {"d_o": x, "out": np.empty_like(x)},
         "dequantize ": {"packed": int8, "scales": scales, "format": "int8"},
         "softmax": {"x": scores, "mask": scores[0, 0], "diagonals": random(3, 12), "slopes": random(3), "sinks": random(3),
                     "out": np.empty_like(scores)},

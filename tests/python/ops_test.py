@@ -319,6 +319,26 @@ class Bytes(Case):
         half = random(2, 64, dtype="bf16")
         self.bits(nrg.quantize(half, dtype="bf16"), nrg.quantize(nrg.from_bf16(half)))
 
+    def test_hadamard(self):
+        for dim in (64, 128, 256, 512):
+            h = np.array([[1.0]])
+            while len(h) < dim:
+                h = np.block([[h, h], [h, -h]])
+            x = random(5, dim)
+            terms = np.abs(exact(x)).sum(-1, keepdims=True) / dim ** 0.5
+            for function in (nrg.hadamard, nrg.hadamard_backward):
+                o = self.for_threads(lambda threads: function(x, threads=threads))
+                self.within(o, exact(x) @ h / dim ** 0.5, 12, terms)
+                half = x.astype(np.float16)
+                self.bits(function(half), function(half.astype(np.float32)).astype(np.float16))
+                self.bits(function(nrg.to_bf16(x), dtype="bf16"), nrg.to_bf16(function(nrg.from_bf16(nrg.to_bf16(x)))))
+                view = np.zeros((5, dim + 9), np.float32)[:, 3:dim + 3]
+                view[:] = x
+                self.assertIs(function(view, out=view), view)
+                self.bits(np.ascontiguousarray(view), o)
+        with self.assertRaisesRegex(ValueError, r"^d_o: expected rows of 64, 128, 256 or 512 elements, got float32 \[2, 96\]"):
+            nrg.hadamard_backward(random(2, 96))
+
 
 class Positions(Case):
     def test_sinusoids(self):

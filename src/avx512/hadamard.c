@@ -1,0 +1,4 @@
+/* SPDX-License-Identifier: MIT */
+#include "vec.h"
+
+#include "../template/quantize/hadamard.h"
