@@ -52,45 +52,36 @@ static const char *name(size_t i) { return module.cases[i].name; }
 
 static size_t bytes(size_t i) { return bench_case_bytes(&module.cases[i].c); }
 
-/* Calls visit for each operand that the case has, with its index in the description of the call. Returns their number. */
-static size_t each_operand(const bench_case *c, void (*visit)(size_t nth, int operand, const bench_operand *o, void *ctx),
-                           void *ctx)
+/* Indices of the operands that the case has, in the description of its call. Returns their number. */
+static size_t present(const bench_case *c, int index[CASE_OPERANDS])
 {
+    _Static_assert((int)CASE_OPERANDS >= (int)NRG_OPERANDS, "all operands of a call have a place");
     size_t n = 0;
-    for (int i = 0; i < bench_function_of(c)->call->operand_count; i++) {
-        const bench_operand o = bench_operand_of(c, i);
-        if (o.bytes)
-            visit(n++, i, &o, ctx);
-    }
+    for (int i = 0; i < bench_function_of(c)->call->operand_count; i++)
+        if (bench_operand_of(c, i).bytes)
+            index[n++] = i;
     return n;
-}
-
-typedef struct listing {
-    const nrg_call *call;
-    case_operand *operand;
-} listing;
-
-static void list(size_t nth, int operand, const bench_operand *o, void *ctx)
-{
-    static const case_role role_of[] = {
-        [NRG_IN] = CASE_INPUT, [NRG_OUT] = CASE_OUTPUT, [NRG_INOUT] = CASE_OUTPUT, [NRG_SCRATCH] = CASE_WORKSPACE};
-    const listing *l = ctx;
-    const nrg_operand *described = &l->call->operands[operand];
-    l->operand[nth] = (case_operand){.name = described->name,
-                                     .part = described->part,
-                                     .role = role_of[described->role],
-                                     .is_fixed = o->kind == BENCH_ASIDE,
-                                     .dtype = (int)o->dtype,
-                                     .fill = (int)o->fill,
-                                     .bytes = o->span};
 }
 
 static size_t operands(size_t i, case_operand operand[CASE_OPERANDS])
 {
-    _Static_assert((int)CASE_OPERANDS >= (int)NRG_OPERANDS, "all operands of a call have a place");
+    static const case_role role_of[] = {
+        [NRG_IN] = CASE_INPUT, [NRG_OUT] = CASE_OUTPUT, [NRG_INOUT] = CASE_OUTPUT, [NRG_SCRATCH] = CASE_WORKSPACE};
     const bench_case *c = &module.cases[i].c;
-    listing l = {bench_function_of(c)->call, operand};
-    return each_operand(c, list, &l);
+    int index[CASE_OPERANDS];
+    const size_t n = present(c, index);
+    for (size_t k = 0; k < n; k++) {
+        const nrg_operand *described = &bench_function_of(c)->call->operands[index[k]];
+        const bench_operand o = bench_operand_of(c, index[k]);
+        operand[k] = (case_operand){.name = described->name,
+                                    .part = described->part,
+                                    .role = role_of[described->role],
+                                    .is_fixed = o.kind == BENCH_ASIDE,
+                                    .dtype = (int)o.dtype,
+                                    .fill = (int)o.fill,
+                                    .bytes = o.span};
+    }
+    return n;
 }
 
 static void fill(const case_operand *operand, unsigned seed, char *slab, size_t size)
@@ -98,24 +89,15 @@ static void fill(const case_operand *operand, unsigned seed, char *slab, size_t 
     bench_slab_fill(slab, size, (nrg_dtype)operand->dtype, (bench_fill)operand->fill, seed);
 }
 
-typedef struct binding {
-    char *const *at;
-    char *operand[BENCH_OPERANDS];
-} binding;
-
-static void put(size_t nth, int operand, const bench_operand *o, void *ctx)
-{
-    binding *b = ctx;
-    (void)o;
-    b->operand[operand] = b->at[nth];
-}
-
 static void bind(size_t i, unsigned placement, char *const at[CASE_OPERANDS])
 {
     const bench_case *c = &module.cases[i].c;
-    binding b = {at, {NULL}};
-    each_operand(c, put, &b);
-    bench_parts_bind(&module.parts[placement], c, b.operand);
+    char *operand[BENCH_OPERANDS] = {NULL};
+    int index[CASE_OPERANDS];
+    const size_t n = present(c, index);
+    for (size_t k = 0; k < n; k++)
+        operand[index[k]] = at[k];
+    bench_parts_bind(&module.parts[placement], c, operand);
     module.bound = bench_function_of(c);
 }
 

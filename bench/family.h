@@ -70,7 +70,7 @@ struct bench_family {
     int flat;           /* shapes are one row, and named by its length alone */
     const bench_op *ops;
     size_t op_count;
-    const char *quick_ops, *quick_shapes; /* what --quick leaves */
+    const char *quick_ops, *quick_shapes; /* what --quick leaves; NULL: all */
     const bench_function *function;       /* of ops that name no other */
 
     void (*prepare)(const bench_case *c, void *const *part); /* options and numbers, in parts that are zero */

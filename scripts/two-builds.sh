@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Compares two builds of the library: the speed and the bits of every default case of nrg-bench, called alternately in one program
-# (bench/two_builds.c).
+# (bench/two_builds.cc).
 #
 #   scripts/two-builds.sh one [OPTION ...]          before: the meson build, after: nrg.c, compiled as in docs/howto/one-file.md
 #   scripts/two-builds.sh COMMIT [OPTION ...]       before: a commit, after: the tree

@@ -62,7 +62,6 @@ const bench_family bench_glu = {
 const bench_family bench_glu_quantized = {
     .kernel = "glu_quantized",
     BENCH_OPS(quantized_ops),
-    .quick_ops = "swiglu-q8_0",
     .quick_shapes = "1x4096,512x2816",
     .function = &forward,
     .prepare = prepare,

@@ -45,7 +45,6 @@ BENCH_FUNCTION(reduce, nrg_call_recurrent_backward, nrg_recurrent_backward_reduc
 const bench_family bench_recurrent = {
     .kernel = "recurrent",
     BENCH_OPS(forward_ops),
-    .quick_ops = "chain",
     .quick_shapes = "64x64,512x512",
     .function = &forward,
     .prepare = prepare_forward,
@@ -55,7 +54,6 @@ const bench_family bench_recurrent = {
 const bench_family bench_recurrent_backward = {
     .kernel = "recurrent_backward",
     BENCH_OPS(backward_ops),
-    .quick_ops = "chain",
     .quick_shapes = "64x64,512x512",
     .function = &backward,
     .prepare = prepare_backward,
@@ -66,7 +64,6 @@ const bench_family bench_recurrent_backward = {
 const bench_family bench_recurrent_reduce = {
     .kernel = "recurrent_reduce",
     BENCH_OPS(reduce_ops),
-    .quick_ops = "dw+db",
     .quick_shapes = "64x64,512x512",
     .function = &reduce,
     .prepare = prepare_backward,

@@ -24,7 +24,6 @@ BENCH_FUNCTION(backward, nrg_call_head_bias_backward, nrg_head_bias_backward(par
 const bench_family bench_head_bias_pair = {
     .kernel = "head_bias_pair",
     BENCH_OPS(forward_ops),
-    .quick_ops = "pair",
     .quick_shapes = "64x1024,8192x1024",
     .function = &forward,
     .prepare = prepare,
@@ -34,7 +33,6 @@ const bench_family bench_head_bias_pair = {
 const bench_family bench_head_bias_pair_backward = {
     .kernel = "head_bias_pair_backward",
     BENCH_OPS(backward_ops),
-    .quick_ops = "pair",
     .quick_shapes = "64x1024,8192x1024",
     .function = &backward,
     .prepare = prepare,

@@ -50,7 +50,6 @@ static const bench_op ops[] = {
 const bench_family bench_rope = {
     .kernel = "rope",
     BENCH_OPS(ops),
-    .quick_ops = "normal,neox",
     .quick_shapes = "1x4096,512x4096",
     .function = &rotation,
     .prepare = prepare_rotation,

@@ -60,7 +60,6 @@ BENCH_FUNCTION(backward, nrg_call_score_bias_backward, nrg_score_bias_backward(p
 const bench_family bench_score_bias = {
     .kernel = "score_bias",
     BENCH_OPS(forward_ops),
-    .quick_ops = "t5,alibi",
     .quick_shapes = "1x4x128x128,1x32x2048x2048",
     .function = &forward,
     .prepare = prepare_forward,
@@ -73,7 +72,6 @@ const bench_family bench_score_bias = {
 const bench_family bench_score_bias_backward = {
     .kernel = "score_bias_backward",
     BENCH_OPS(backward_ops),
-    .quick_ops = "t5",
     .quick_shapes = "1x4x128x128,1x32x2048x2048",
     .function = &backward,
     .prepare = prepare_backward,
