@@ -15,6 +15,7 @@ typedef struct sweep_family {
     /* The cases of each dtype: every length from 1 to small, and large shapes, in so many ways; and all that in so many rounds,
      * for 0 of which there is one. SWEEP_LOOPS has no large shapes, and no cases where ways is 0. */
     uint64_t ways[SWEEP_LEVELS], small[SWEEP_LEVELS], large, rounds[SWEEP_LEVELS];
+    const struct sweep_call *call; /* for draw, where it is that of several ops */
     /* Draws the structs of a case and adds its calls. It is empty but for its number, kernel, level, n, what this is divided
      * into, spec.size and spec.dtype. */
     void (*draw)(sweep_case *c, uint64_t *random);
@@ -33,6 +34,8 @@ typedef struct sweep_family {
 /* The activations that cases of norms draw from; activation and glu have every one. A fused one is a call of the same functions.
  */
 enum { SWEEP_NORM_ACTIVATIONS = NRG_ACT_SOFTPLUS + 1 };
+
+const sweep_family *sweep_family_of(const sweep_case *c);
 
 /* Each row of another kind. */
 void sweep_fill_rows(const sweep_case *c, int operand, unsigned char *memory, uint64_t *random);

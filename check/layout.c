@@ -162,11 +162,19 @@ void sweep_add_first(sweep_case *c, sweep_when when, const sweep_call *call, uin
     insert(c, 0, when, call);
 }
 
+nrg_status sweep_run_shares(const sweep_case *c, const invoke_function *function, void *const *part, int shares)
+{
+    nrg_status status = NRG_OK;
+    for (int i = 0; i < shares && status == NRG_OK; i++)
+        status = function->run(part, sweep_share(c, i, shares), shares);
+    return status;
+}
+
 nrg_status sweep_run_calls(const sweep_case *c, unsigned char *memory)
 {
     sweep_case bound = *c;
     nrg_status status = NRG_OK;
-    for (int i = 0; i < c->call_count; i++) {
+    for (int i = 0; i < c->call_count && status == NRG_OK; i++) {
         const sweep_call *call = c->calls[i];
         void *part[NRG_PARTS];
         if (c->when[i] == (c->recompute ? SWEEP_FUSED : SWEEP_PLAIN))
@@ -175,9 +183,9 @@ nrg_status sweep_run_calls(const sweep_case *c, unsigned char *memory)
         sweep_bind_call(c, call->run->call, part, call->slots, memory);
         if (call->store)
             memcpy((unsigned char *)&bound + call->store, &c->store, sizeof c->store);
-        SWEEP_EACH_SHARE(status, c, c->shares, call->run->run(part, ith, nth));
-        if (call->reduce)
-            SWEEP_EACH_SHARE(status, c, c->reduce_shares, call->reduce->run(part, ith, nth));
+        status = sweep_run_shares(c, call->run, part, c->shares);
+        if (status == NRG_OK && call->reduce)
+            status = sweep_run_shares(c, call->reduce, part, c->reduce_shares);
     }
     return status;
 }

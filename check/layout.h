@@ -34,6 +34,9 @@ void sweep_add_first(sweep_case *c, sweep_when when, const sweep_call *call, uin
 /* Adds a call after those before it, of operands that these have. */
 void sweep_add_last(sweep_case *c, sweep_when when, const sweep_call *call);
 
+/* Runs all shares of a function, in the case's order, up to the first that fails. part: its structs. */
+nrg_status sweep_run_shares(const sweep_case *c, const invoke_function *function, void *const *part, int shares);
+
 /* Runs the calls of a case in turn. */
 nrg_status sweep_run_calls(const sweep_case *c, unsigned char *memory);
 

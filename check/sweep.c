@@ -77,6 +77,8 @@ nrg_dtype sweep_kernel_dtype(int kernel) { return kernels[kernel].dtype; }
 
 const char *sweep_kernel_grade(int kernel) { return kernels[kernel].accuracy == NRG_ACCURACY_EXACT ? "-exact" : ""; }
 
+const sweep_family *sweep_family_of(const sweep_case *c) { return kernels[c->kernel].family; }
+
 const char *sweep_operand_name(const sweep_case *c, int operand) { return c->operands[operand].name; }
 
 static uint64_t lengths(const sweep_family *family, sweep_level level)
@@ -150,7 +152,7 @@ int sweep_make(sweep_level level, uint64_t number, sweep_case *c)
 
 nrg_status sweep_run(const sweep_case *c, unsigned char *memory)
 {
-    const sweep_family *family = kernels[c->kernel].family;
+    const sweep_family *family = sweep_family_of(c);
     return (family->run ? family->run : sweep_run_calls)(c, memory);
 }
 
@@ -237,7 +239,7 @@ void sweep_draw_shape(const sweep_case *c, const unsigned most[3], const size_t 
 void sweep_fill(const sweep_case *c, unsigned char *memory)
 {
     enum { GAP = 0xff, UNWRITTEN = 0xa5 }; /* as a number of any dtype: a NaN; something small and negative */
-    const sweep_family *family = kernels[c->kernel].family;
+    const sweep_family *family = sweep_family_of(c);
     uint64_t random = ~c->seed;
     memset(memory, GAP, c->bytes);
     for (int i = SWEEP_FIRST_OUTPUT; i < SWEEP_FIRST_SCRATCH; i++)
@@ -283,7 +285,7 @@ static void describe_operand(const sweep_case *c, int operand, char text[SWEEP_T
 void sweep_describe(const sweep_case *c, char text[SWEEP_TEXT_ROOM])
 {
     static const char *const stores[] = {"auto", "keep", "stream"};
-    const sweep_family *family = kernels[c->kernel].family;
+    const sweep_family *family = sweep_family_of(c);
     snprintf(text, SWEEP_TEXT_ROOM, "case %llu: %s_%s%s", (unsigned long long)c->number, kernels[c->kernel].op,
              nrg_dtype_name(c->spec.dtype), sweep_kernel_grade(c->kernel));
     for (int i = 0; i < c->call_count; i++)

@@ -149,14 +149,6 @@ sweep_case sweep_plain(const sweep_case *c);
 /* Which share of so many is called i-th: the case's order. */
 int sweep_share(const sweep_case *c, int i, int shares);
 
-/* All shares of a call, in the case's order, up to the first that fails: an expression with ith and nth, the share and their
- * number, that is an nrg_status. */
-#define SWEEP_EACH_SHARE(status, c, shares, call)                                                                                \
-    for (int i_ = 0, nth = (shares); i_ < nth && (status) == NRG_OK; i_++) {                                                     \
-        const int ith = sweep_share(c, i_, nth);                                                                                 \
-        (status) = (call);                                                                                                       \
-    }
-
 /* One line about a case. */
 enum { SWEEP_TEXT_ROOM = 2048 };
 void sweep_describe(const sweep_case *c, char text[SWEEP_TEXT_ROOM]);

@@ -26,8 +26,9 @@ enum { QUICK = 23 + LARGE - 1, MIDDLE = 130 + LARGE, FULL = 600 + LARGE };
 static const size_t lengths[] = {[SWEEP_QUICK] = QUICK, [SWEEP_DEFAULT] = MIDDLE, [SWEEP_FULL] = FULL};
 #define LENGTHS SERIES_LENGTHS(QUICK, MIDDLE, FULL, 1)
 
-static void draw_args(sweep_case *c)
+static void draw(sweep_case *c, uint64_t *random)
 {
+    (void)random;
     const size_t small = levels[c->level].small, step = levels[c->level].step;
     nrg_activation_flat *a = sweep_structs(c);
     series_begin(c, lengths[c->level], 1);
@@ -41,6 +42,7 @@ static void draw_args(sweep_case *c)
         a->count = (c->length - 1) * step + 1 + (size_t)c->way % step;
     a->dtype = c->spec.dtype;
     a->activation = (nrg_activation)c->way;
+    sweep_add(c, SWEEP_ALWAYS, sweep_family_of(c)->call, 0, 0);
 }
 
 /* The bit patterns of a dtype, in even steps; the lower bits, where there are any between two steps, are drawn. */
@@ -68,26 +70,12 @@ static void describe(const sweep_case *c, char text[SWEEP_TEXT_ROOM])
     sweep_append(text, ", %s", nrg_activation_name(a->activation));
 }
 
+#define CASES LENGTHS, .draw = draw, .fill = fill, .describe = describe
+
 static const sweep_call forward = {&invoke_activation_forward, .part = {SWEEP_STRUCTS_AT}};
-
-static void draw_forward(sweep_case *c, uint64_t *random)
-{
-    (void)random;
-    draw_args(c);
-    sweep_add(c, SWEEP_ALWAYS, &forward, 0, 0);
-}
-
-const sweep_family sweep_family_activation = {LENGTHS, .draw = draw_forward, .fill = fill, .describe = describe};
+const sweep_family sweep_family_activation = {CASES, .call = &forward};
 
 #ifndef NRG_NO_BACKWARD
 static const sweep_call backward = {&invoke_activation_backward, .part = {SWEEP_STRUCTS_AT}};
-
-static void draw_backward(sweep_case *c, uint64_t *random)
-{
-    (void)random;
-    draw_args(c);
-    sweep_add(c, SWEEP_ALWAYS, &backward, 0, 0);
-}
-
-const sweep_family sweep_family_activation_backward = {LENGTHS, .draw = draw_backward, .fill = fill, .describe = describe};
+const sweep_family sweep_family_activation_backward = {CASES, .call = &backward};
 #endif

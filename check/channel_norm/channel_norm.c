@@ -111,8 +111,9 @@ static void draw_spec(sweep_case *c, uint64_t *random)
         s->activation = (nrg_activation)sweep_draw(random, SWEEP_NORM_ACTIVATIONS);
 }
 
-static void draw_case(sweep_case *c, uint64_t ways, uint64_t *random)
+static void draw_case(sweep_case *c, uint64_t *random)
 {
+    const uint64_t ways = sweep_family_of(c)->ways[c->level];
     nrg_channel_norm_spec *s = &c->channel;
     /* where not all ways are gone, neighbours go different ones */
     int way = (int)((c->way * (WAYS / ways) + c->n / ways) % WAYS);
@@ -250,10 +251,7 @@ static nrg_status run_shares(const sweep_case *c, const invoke_function *functio
                              const void *args, int64_t *sums)
 {
     nrg_channel_sums more = {sums};
-    void *const part[] = {own_memory(spec), own_memory(args), &more};
-    nrg_status status = NRG_OK;
-    SWEEP_EACH_SHARE(status, c, shares, function->run(part, ith, nth));
-    return status;
+    return sweep_run_shares(c, function, (void *const[]){own_memory(spec), own_memory(args), &more}, shares);
 }
 
 /* Adds up the sums of all parts, in an order of the case's. */
@@ -330,7 +328,7 @@ static uint32_t draw_forward_source(sweep_case *c, uint32_t there, uint64_t *ran
 
 static void draw_forward(sweep_case *c, uint64_t *random)
 {
-    draw_case(c, sweep_family_channel_norm_forward.ways[c->level], random);
+    draw_case(c, random);
     uint32_t there = sweep_draw(random, 3) == 0 ? NRG_BIT(NRG_CHANNEL_Y) : 0;
     there |= sweep_draw(random, 3) ? NRG_BIT(NRG_CHANNEL_W) : 0;
     there |= sweep_draw(random, 3) ? NRG_BIT(NRG_CHANNEL_B) : 0;
@@ -465,7 +463,7 @@ static void add_saved(sweep_case *c)
 /* Mostly all outputs; dy also where there was no y, dw and db where there was no w or b. */
 static void draw_backward(sweep_case *c, uint64_t *random)
 {
-    draw_case(c, sweep_family_channel_norm_backward.ways[c->level], random);
+    draw_case(c, random);
     c->channel.cumulative = 0;                                    /* forward passes here have no running statistics to update */
     uint32_t there = sweep_draw(random, 3) == 0 ? OPERAND(Y) : 0; /* read with an activation only */
     there |= sweep_draw(random, 3) ? OPERAND(W) : 0;

@@ -74,8 +74,9 @@ static void draw_spec(sweep_case *c, int combination, uint64_t *random)
         s->residual_mode = NRG_RESIDUAL_AFTER;
 }
 
-int sweep_norm_draw(sweep_case *c, uint64_t combinations, uint64_t *random)
+int sweep_norm_draw(sweep_case *c, uint64_t *random)
 {
+    const uint64_t combinations = sweep_family_of(c)->ways[c->level];
     /* where not all combinations are run, neighbours run different ones */
     int combination = (int)((c->way * (SWEEP_COMBINATIONS / combinations) + c->n / combinations) % SWEEP_COMBINATIONS);
     size_t rows = 0;
@@ -186,8 +187,7 @@ static void draw(sweep_case *c, uint64_t *random)
         draw_tiles(c, random);
         return;
     }
-    const int combination = sweep_norm_draw(c, sweep_family_norm_forward.ways[c->level], random),
-              residual = combination >> SWEEP_RESIDUAL_SHIFT;
+    const int combination = sweep_norm_draw(c, random), residual = combination >> SWEEP_RESIDUAL_SHIFT;
     init_args(c, sweep_structs(c));
     uint32_t there = inputs_of(c, combination) | NRG_BIT(NRG_NORM_O);
     /* r without y is a copy of x: rare, but allowed */
@@ -219,7 +219,7 @@ static const sweep_call bytes = {&invoke_norm_forward, .slots = bytes_slots, .pa
 
 static void draw_bytes(sweep_case *c, uint64_t *random)
 {
-    const int combination = sweep_norm_draw(c, sweep_family_norm_quantized.ways[c->level], random);
+    const int combination = sweep_norm_draw(c, random);
     const nrg_quant_format format = (nrg_quant_format)(NRG_QUANT_Q8_0 + c->n % SWEEP_FORMATS);
     c->spec.groups = 1;
     c->spec.format = format;
@@ -309,7 +309,7 @@ static uint32_t draw_outputs(sweep_case *c, uint64_t *random)
 static void draw_backward(sweep_case *c, uint64_t *random)
 {
     backward_case *b = sweep_structs(c);
-    const int combination = sweep_norm_draw(c, sweep_family_norm_backward.ways[c->level], random);
+    const int combination = sweep_norm_draw(c, random);
     sweep_draw_shares(random); /* not used any more */
     uint32_t there = draw_inputs(c, combination, random);
     there |= draw_outputs(c, random);

@@ -15,8 +15,8 @@ enum { SWEEP_RESIDUAL_NONE, SWEEP_RESIDUAL_SUM, SWEEP_RESIDUAL_R, SWEEP_RESIDUAL
 #define SWEEP_NORM_LENGTHS .small = {130, 300, 1100, 2}, .large = SWEEP_NORM_LARGE
 enum { SWEEP_NORM_LARGE = 21 };
 
-/* Draws shape and spec of a case, of a family whose ways are `combinations` of the 32; returns its combination. */
-int sweep_norm_draw(sweep_case *c, uint64_t combinations, uint64_t *random);
+/* Draws shape and spec of a case, of a family whose ways are some of the 32 combinations; returns the case's. */
+int sweep_norm_draw(sweep_case *c, uint64_t *random);
 
 /* Makes length and rows those that a format has: lengths of one chunk of the kernels and of several, of 16 blocks and more;
  * planes of whole groups of rows. */

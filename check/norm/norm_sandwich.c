@@ -20,9 +20,9 @@ _Static_assert(sizeof(sandwich_case) <= SWEEP_STRUCTS, "a case has room for it")
 enum { NONE = SWEEP_NOWHERE };
 
 /* The first norm is the case's. */
-static void draw_first(sweep_case *c, uint64_t ways, uint64_t *random)
+static void draw_first(sweep_case *c, uint64_t *random)
 {
-    sweep_norm_draw(c, ways, random);
+    sweep_norm_draw(c, random);
     c->spec.gate = NRG_GATE_NONE;
     c->spec.activation = NRG_ACT_IDENTITY;
     c->spec.residual_mode = NRG_RESIDUAL_BEFORE;
@@ -124,7 +124,7 @@ static void draw(sweep_case *c, uint64_t *random)
     static const double eps[] = {1e-6, 0, 0.5};
     uint64_t of_second = ~(c->seed << 9);
     sandwich_case *s = sweep_structs(c);
-    draw_first(c, sweep_family_norm_sandwich.ways[c->level], random);
+    draw_first(c, random);
     sweep_draw_shares(random); /* not used any more; all that follows stays what it is */
     c->accumulate = sweep_draw(random, 3) == 0;
     s->first = s->second = c->spec;
@@ -171,7 +171,7 @@ static void draw_bytes(sweep_case *c, uint64_t *random)
     uint64_t of_second = ~(c->seed << 9);
     sandwich_case *s = sweep_structs(c);
     const nrg_quant_format format = (nrg_quant_format)(NRG_QUANT_Q8_0 + c->n % SWEEP_FORMATS);
-    draw_first(c, sweep_family_norm_sandwich_quantized.ways[c->level], random);
+    draw_first(c, random);
     sweep_norm_fit(c, format);
     s->first = s->second = c->spec;
     s->second.centred = sweep_draw(&of_second, 3) == 0;

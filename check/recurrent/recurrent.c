@@ -90,8 +90,10 @@ static const sweep_call phase1 = {&invoke_recurrent_backward, .slots = backward_
                         phases = {&invoke_recurrent_backward, &invoke_recurrent_backward_reduce, .slots = backward_slots,
                                   .part = {AT(backward)}};
 
-static void draw_both(sweep_case *c, int has_sums, uint64_t *random)
+static void draw_backward(sweep_case *c, uint64_t *random)
 {
+    const sweep_call *call = sweep_family_of(c)->call;
+    const int has_sums = call->reduce != NULL;
     const recurrent_layout l = draw(c, random);
     const recurrent_case *r = sweep_structs(c);
     uint32_t there = l.has_dp0 ? NRG_BIT(NRG_RECURRENT_BACKWARD_D_P0) : 0,
@@ -107,7 +109,7 @@ static void draw_both(sweep_case *c, int has_sums, uint64_t *random)
         some.chains += !some.chains;
         sweep_add_call(c, &nrg_call_recurrent_forward, (void *const[]){&some}, slots, 0, 0);
     }
-    sweep_add(c, SWEEP_ALWAYS, has_sums ? &phases : &phase1, there, transposed);
+    sweep_add(c, SWEEP_ALWAYS, call, there, transposed);
     if (c->operands[SWEEP_SCRATCH].rows) {
         sweep_operand *g = &c->operands[G];
         *g = c->operands[SWEEP_SCRATCH];
@@ -115,10 +117,6 @@ static void draw_both(sweep_case *c, int has_sums, uint64_t *random)
         g->stride = g->length * sizeof(float);
     }
 }
-
-static void draw_backward(sweep_case *c, uint64_t *random) { draw_both(c, 0, random); }
-
-static void draw_reduce(sweep_case *c, uint64_t *random) { draw_both(c, 1, random); }
 
 static nrg_status run(const sweep_case *c, unsigned char *memory)
 {
@@ -128,6 +126,8 @@ static nrg_status run(const sweep_case *c, unsigned char *memory)
     return status;
 }
 
-const sweep_family sweep_family_recurrent_backward = {LENGTHS, .draw = draw_backward, .fill = fill, .run = run};
-const sweep_family sweep_family_recurrent_reduce = {LENGTHS, .draw = draw_reduce, .fill = fill, .run = run};
+#define CASES LENGTHS, .draw = draw_backward, .fill = fill, .run = run
+
+const sweep_family sweep_family_recurrent_backward = {CASES, .call = &phase1};
+const sweep_family sweep_family_recurrent_reduce = {CASES, .call = &phases};
 #endif
