@@ -110,10 +110,6 @@ nrg_status nrg_activation_backward_check(nrg_activation g, nrg_dtype dtype, size
 
 enum { X, D_O, OUT }; /* tensors of the planes, whose lowest level are the elements of a row */
 
-/* Bytes of a run from which on streaming pays: each ends with a fence, and where rows are padded its ends are parts of lines.
- * Rows of 64 floats with 16 more behind each, f32, AVX2 of a Zen 3, 8 MB: 443 ns a row streamed, 76 ns not. */
-enum { STREAM_RUN = 4096 };
-
 /* In a frame of its own: what checking takes shall not lie below the kernel. */
 static __attribute__((noinline)) nrg_status make_rows(nrg_activation_job *job, nrg_planes *p, const nrg_call *call,
                                                       const nrg_activation_args *a, int ith, int nth)
@@ -137,7 +133,7 @@ static __attribute__((noinline)) nrg_status make_rows(nrg_activation_job *job, n
     planes_add(p, OUT, flat.out, element, l.stride[is_backward ? NRG_ACTIVATION_BACKWARD_DX : NRG_ACTIVATION_O]);
     planes_sort(p, 1, OUT);
     planes_fold(p, 1);
-    if (!planes_are_one(p) && p->count[0] * element < STREAM_RUN)
+    if (!planes_are_one(p) && p->count[0] * element < NRG_STREAM_RUN)
         job->stream = 0;
     return NRG_OK;
 }

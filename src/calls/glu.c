@@ -18,9 +18,6 @@
 
 enum { A, B, D_O, O, DA, DB }; /* tensors of the planes, whose lowest level are the elements of a row */
 
-/* Bytes of a run from which on streaming pays: calls/activation.c. */
-enum { STREAM_RUN = 4096 };
-
 static inline void fill_job(nrg_glu_job *job, const nrg_glu_args *args, size_t bytes, int ith, int nth)
 {
     const size_t count = args->dim * args->rows * args->rows2 * args->rows3;
@@ -62,7 +59,7 @@ static __attribute__((noinline)) nrg_status make_job(nrg_glu_job *job, nrg_plane
     planes_add(p, DB, job->db, element, l.stride[NRG_GLU_BACKWARD_DB]);
     planes_sort(p, 1, job->o ? O : D_O);
     planes_fold(p, 1);
-    if (!planes_are_one(p) && p->count[0] * element < STREAM_RUN)
+    if (!planes_are_one(p) && p->count[0] * element < NRG_STREAM_RUN)
         job->stream = 0;
     return NRG_OK;
 }

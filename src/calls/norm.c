@@ -406,11 +406,6 @@ NRG_INLINE int dense_job_of(nrg_norm_job *job, const nrg_norm_spec *s, const nrg
     return 1;
 }
 
-NRG_INLINE int usual_job(nrg_norm_job *job, const nrg_norm_spec *s, const nrg_norm_args *a, int ith, int nth)
-{
-    return dense_job_of(job, s, a, ith, nth, 1);
-}
-
 /* In a frame of its own. */
 static __attribute__((noinline)) int dense_job(nrg_norm_job *job, const nrg_norm_spec *s, const nrg_norm_args *a, int ith,
                                                int nth)
@@ -422,7 +417,7 @@ nrg_status nrg_norm_forward(const nrg_norm_spec *spec, const nrg_norm_args *args
 {
     nrg_norm_job job;
     if (!(spec && args && (ith >= 0) & (ith < nth)) ||
-        !(usual_job(&job, spec, args, ith, nth) || dense_job(&job, spec, args, ith, nth)))
+        !(dense_job_of(&job, spec, args, ith, nth, 1) || dense_job(&job, spec, args, ith, nth)))
         return forward_matrix(spec, args, ith, nth);
     if (job.row_begin != job.row_end)
         all_kernels.plain[spec->dtype - NRG_F32][nrg_active_path()](&job);
@@ -481,22 +476,14 @@ nrg_status nrg_norm_statistics_check(const nrg_norm_spec *spec, const nrg_norm_a
     return NRG_ASK(norm_statistics, spec, args, &(nrg_norm_more){statistics});
 }
 
-/* The job has one pointer for what one part writes and the other reads. */
-static nrg_row_statistics *given(const nrg_row_statistics *statistics)
-{
-    const union {
-        const nrg_row_statistics *from;
-        nrg_row_statistics *to;
-    } own = {statistics};
-    return own.to;
-}
-
 nrg_status nrg_norm_elements(const nrg_norm_spec *spec, const nrg_norm_args *args, const nrg_row_statistics *statistics, int ith,
                              int nth)
 {
-    return run_half(NRG_NORM_APPLY, spec, args, given(statistics), ith, nth)
+    /* the job has one pointer for what one part writes and the other reads */
+    nrg_row_statistics *const given = (nrg_row_statistics *)(uintptr_t)statistics;
+    return run_half(NRG_NORM_APPLY, spec, args, given, ith, nth)
                ? NRG_OK
-               : forward(NRG_NORM_APPLY, spec, args, given(statistics), &part_kernels, ith, nth);
+               : forward(NRG_NORM_APPLY, spec, args, given, &part_kernels, ith, nth);
 }
 
 nrg_status nrg_norm_elements_check(const nrg_norm_spec *spec, const nrg_norm_args *args, const nrg_row_statistics *statistics)
@@ -551,7 +538,7 @@ NRG_INLINE nrg_status forward_f32(enum shortcut kind, size_t rows, size_t dim, d
     const nrg_norm_spec spec = spec_of(kind, dim, eps);
     const nrg_norm_args args = args_of(rows, &p);
     const norm_kernels *kernels = kind == LAYER ? &f32_kernels : &rms_kernels;
-    if (!usual_job(&job, &spec, &args, 0, 1))
+    if (!dense_job_of(&job, &spec, &args, 0, 1, 1))
         return other_f32(kind, rows, dim, eps, &(f32_pointers){p.x, p.y, p.w, p.b, p.r, p.o}, kernels);
     if (job.row_begin != job.row_end)
         kernels->plain[0][nrg_active_path()](&job);

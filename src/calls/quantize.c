@@ -45,9 +45,14 @@ NRG_INLINE void fill(nrg_quantize_job *job, nrg_planes *p, size_t rows, size_t r
     planes_fold(p, 1);
 }
 
-NRG_INLINE void fill_quantize(nrg_quantize_job *job, nrg_planes *p, const nrg_quantize_args *a, const nrg_laid *l, int ith,
-                              int nth)
+/* In frames of their own: what checking takes shall not lie below the kernel. */
+static __attribute__((noinline)) nrg_status make_quantize(nrg_quantize_job *job, nrg_planes *p, const nrg_quantize_args *a,
+                                                          int ith, int nth)
 {
+    nrg_laid l;
+    const nrg_status status = quantize_precheck(a, ith, nth, &l) == NRG_OK ? NRG_OK : NRG_LAY(&l, quantize, a);
+    if (status != NRG_OK)
+        return status;
     job->x = a->x;
     job->q = a->packed;
     job->scales = (char *)a->scales;
@@ -56,14 +61,19 @@ NRG_INLINE void fill_quantize(nrg_quantize_job *job, nrg_planes *p, const nrg_qu
     job->dim = a->dim;
     job->format = a->format;
     job->rounding = a->rounding;
-    job->far = nrg_is_far(l->bytes);
-    fill(job, p, a->rows, a->rows2, a->rows3, l->stride[NRG_QUANTIZE_X], l->stride[NRG_QUANTIZE_PACKED],
-         l->stride[NRG_QUANTIZE_SCALES], ith, nth);
+    job->far = nrg_is_far(l.bytes);
+    fill(job, p, a->rows, a->rows2, a->rows3, l.stride[NRG_QUANTIZE_X], l.stride[NRG_QUANTIZE_PACKED],
+         l.stride[NRG_QUANTIZE_SCALES], ith, nth);
+    return NRG_OK;
 }
 
-NRG_INLINE void fill_dequantize(nrg_quantize_job *job, nrg_planes *p, const nrg_dequantize_args *a, const nrg_laid *l, int ith,
-                                int nth)
+static __attribute__((noinline)) nrg_status make_dequantize(nrg_quantize_job *job, nrg_planes *p, const nrg_dequantize_args *a,
+                                                            int ith, int nth)
 {
+    nrg_laid l;
+    const nrg_status status = dequantize_precheck(a, ith, nth, &l) == NRG_OK ? NRG_OK : NRG_LAY(&l, dequantize, a);
+    if (status != NRG_OK)
+        return status;
     job->x = NULL;
     job->q = job->scales = NULL;
     job->q_in = a->packed;
@@ -73,29 +83,9 @@ NRG_INLINE void fill_dequantize(nrg_quantize_job *job, nrg_planes *p, const nrg_
     job->format = a->format;
     job->rounding = NRG_QUANT_ROUND_TO_EVEN;
     job->far = 0;
-    fill(job, p, a->rows, a->rows2, a->rows3, l->stride[NRG_DEQUANTIZE_O], l->stride[NRG_DEQUANTIZE_PACKED],
-         l->stride[NRG_DEQUANTIZE_SCALES], ith, nth);
-}
-
-/* In frames of their own: what checking takes shall not lie below the kernel. */
-static __attribute__((noinline)) nrg_status make_quantize(nrg_quantize_job *job, nrg_planes *p, const nrg_quantize_args *a,
-                                                          int ith, int nth)
-{
-    nrg_laid l;
-    const nrg_status status = quantize_precheck(a, ith, nth, &l) == NRG_OK ? NRG_OK : NRG_LAY(&l, quantize, a);
-    if (status == NRG_OK)
-        fill_quantize(job, p, a, &l, ith, nth);
-    return status;
-}
-
-static __attribute__((noinline)) nrg_status make_dequantize(nrg_quantize_job *job, nrg_planes *p, const nrg_dequantize_args *a,
-                                                            int ith, int nth)
-{
-    nrg_laid l;
-    const nrg_status status = dequantize_precheck(a, ith, nth, &l) == NRG_OK ? NRG_OK : NRG_LAY(&l, dequantize, a);
-    if (status == NRG_OK)
-        fill_dequantize(job, p, a, &l, ith, nth);
-    return status;
+    fill(job, p, a->rows, a->rows2, a->rows3, l.stride[NRG_DEQUANTIZE_O], l.stride[NRG_DEQUANTIZE_PACKED],
+         l.stride[NRG_DEQUANTIZE_SCALES], ith, nth);
+    return NRG_OK;
 }
 
 /* A call of the kernel for each plane. */

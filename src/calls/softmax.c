@@ -116,18 +116,23 @@ nrg_status nrg_softmax_part_check(const nrg_softmax_args *args, const nrg_softma
 #define NRG_NAME softmax_backward
 #include "../operands/precheck.h"
 
-static void fill_backward(nrg_softmax_backward_job *job, const nrg_softmax_backward_args *a, const nrg_laid *l, int ith, int nth)
+static __attribute__((noinline)) nrg_status make_backward_job(nrg_softmax_backward_job *job, const nrg_softmax_backward_args *a,
+                                                              int ith, int nth)
 {
+    nrg_laid l;
+    const nrg_status status = softmax_backward_precheck(a, ith, nth, &l) == NRG_OK ? NRG_OK : NRG_LAY(&l, softmax_backward, a);
+    if (status != NRG_OK)
+        return status;
     const size_t rows = a->keys ? a->batch * a->heads * a->queries : 0;
     *job = (nrg_softmax_backward_job){
         .o = a->o,
         .d_o = a->d_o,
         .x = a->x,
         .dx = a->dx,
-        .o_stride = nrg_rows_together(l->stride[NRG_SOFTMAX_BACKWARD_O]),
-        .d_o_stride = nrg_rows_together(l->stride[NRG_SOFTMAX_BACKWARD_D_O]),
-        .x_stride = nrg_rows_together(l->stride[NRG_SOFTMAX_BACKWARD_X]),
-        .dx_stride = nrg_rows_together(l->stride[NRG_SOFTMAX_BACKWARD_DX]),
+        .o_stride = nrg_rows_together(l.stride[NRG_SOFTMAX_BACKWARD_O]),
+        .d_o_stride = nrg_rows_together(l.stride[NRG_SOFTMAX_BACKWARD_D_O]),
+        .x_stride = nrg_rows_together(l.stride[NRG_SOFTMAX_BACKWARD_X]),
+        .dx_stride = nrg_rows_together(l.stride[NRG_SOFTMAX_BACKWARD_DX]),
         .heads = a->heads,
         .queries = a->queries,
         .keys = a->keys,
@@ -137,18 +142,9 @@ static void fill_backward(nrg_softmax_backward_job *job, const nrg_softmax_backw
         .scale = a->scale,
         .inner = a->cap < FLT_MAX ? a->scale / a->cap : a->scale,
         .log = a->log != 0,
-        .stream = nrg_wants_stream(a->store, l->bytes),
+        .stream = nrg_wants_stream(a->store, l.bytes),
     };
-}
-
-static __attribute__((noinline)) nrg_status make_backward_job(nrg_softmax_backward_job *job, const nrg_softmax_backward_args *a,
-                                                              int ith, int nth)
-{
-    nrg_laid l;
-    const nrg_status status = softmax_backward_precheck(a, ith, nth, &l) == NRG_OK ? NRG_OK : NRG_LAY(&l, softmax_backward, a);
-    if (status == NRG_OK)
-        fill_backward(job, a, &l, ith, nth);
-    return status;
+    return NRG_OK;
 }
 
 NRG_TABLES(softmax_backward)
