@@ -316,22 +316,11 @@ static void wrong_options(trial *t)
 {
     static char entry[64];
     const nrg_call *call = call_of(t);
+    what = "an option";
     for (int i = 0; i < call->range_count; i++) {
         const nrg_range *r = &call->ranges[i];
-        const int64_t last = (int64_t)r->low + r->span, values[] = {(int64_t)r->low - 1, last + 1, INT32_MIN, INT32_MAX, 77};
-        what = "an option out of its range";
-        for (size_t k = 0; k < sizeof values / sizeof values[0]; k++) {
-            const int32_t value = (int32_t)values[k];
-            if (value >= (int64_t)r->low && value <= last)
-                continue;
-            set_bytes(t->part[r->part], r->at, &value, sizeof value);
-            refused(t, (nrg_status)r->status);
-        }
-        what = "an option";
-        for (int64_t option = r->low; option <= last && r->span < 100; option++) {
-            const int32_t value = (int32_t)option;
+        for (uint32_t value = r->low - 1; value != r->low + r->span + 2 && r->span < 100; value++)
             word(t, r->part, r->at, &value, sizeof value, 1);
-        }
     }
     int variant = 0, all_fit = 1;
     for (int i = 0; i < t->sound->wrong_count; i++) {
@@ -361,25 +350,28 @@ static void wrong_words(trial *t)
     static const float floats[] = {NAN, INFINITY, -INFINITY, -1, 1, FLT_MAX, -FLT_MAX};
     static const double doubles[] = {NAN, INFINITY, -INFINITY, -1, 1, -5e-324, DBL_MAX};
     what = "a field";
-    for (int i = 0; i < call_of(t)->part_count && !(i == SOUND_SHARES && t->sound->workspace); i++)
-        for (size_t at = call_of(t)->parts[i].least ? sizeof(size_t) : 0; at + 4 <= call_of(t)->parts[i].size; at += 4) {
+    for (int i = 0; i < call_of(t)->part_count; i++) {
+        const size_t first = call_of(t)->parts[i].least ? sizeof(size_t) : 0,
+                     end = i == SOUND_SHARES && t->sound->workspace ? 0 : call_of(t)->parts[i].size;
+        for (size_t at = first; at + 4 <= end; at += 4) {
             uint32_t is;
             uint64_t is_wide;
             memcpy(&is, t->parts[i] + at, sizeof is);
             memcpy(&is_wide, t->parts[i] + at, sizeof is_wide);
-            const uint32_t words[] = {0, 1, 2, 8, UINT32_MAX, INT32_MAX, (uint32_t)INT32_MIN, is + 1, is - 1};
+            const uint32_t words[] = {0, 1, 2, 8, 77, UINT32_MAX, INT32_MAX, (uint32_t)INT32_MIN, is + 1, is - 1};
             const uint64_t wide[] = {1, 2, 3, 64, UINT64_MAX, INT64_MIN, is_wide + 1, is_wide - 1};
             for (size_t n = 0; n < NRG_COUNT(words); n++)
                 word(t, i, at, &words[n], sizeof words[n], 0);
             for (size_t n = 0; n < NRG_COUNT(floats); n++)
                 word(t, i, at, &floats[n], sizeof floats[n], 0);
-            if (at % 8 || at + 8 > call_of(t)->parts[i].size)
+            if (at % 8 || at + 8 > end)
                 continue;
             for (size_t n = 0; n < NRG_COUNT(wide); n++)
                 word(t, i, at, &wide[n], sizeof wide[n], 0);
             for (size_t n = 0; n < NRG_COUNT(doubles); n++)
                 word(t, i, at, &doubles[n], sizeof doubles[n], 0);
         }
+    }
 }
 
 static void wrong_shares(trial *t)
