@@ -205,7 +205,8 @@ static void start_row(const backward *b, gradient_walk *walk)
 }
 
 /* The batch from row n on, of rows before `end`; it may be empty. */
-static void start_batch(const backward *b, gradient_walk *walk, gradient_batch *batch, size_t n, size_t end)
+static __attribute__((noinline)) void start_batch(const backward *b, gradient_walk *walk, gradient_batch *batch, size_t n,
+                                                  size_t end)
 {
     batch->n = n;
     batch->count = (int)lesser(end - n, NRG_ROW_BATCH);

@@ -27,7 +27,7 @@ NRG_INLINE norm_policy general_policy(nrg_dtype D, unsigned must)
                          .recomputes = 1};
 }
 
-/* Two loops: most rows are of x alone. */
+/* Two loops: most rows are of x alone. One where both sums are exact: their arithmetic hides the tests of options. */
 NRG_INLINE void sum_chunk_by(row_sums *sums, const row_chunk *c, norm_policy P)
 {
     if (c->begin == 0)
@@ -36,7 +36,7 @@ NRG_INLINE void sum_chunk_by(row_sums *sums, const row_chunk *c, norm_policy P)
     norm_policy plain = P;
     plain.may = OPT_PREFETCH;
     P.may |= P.dtype == NRG_F32 ? 0 : OPT_KEEP_R;
-    if (!V_SMALL && !(c->options & (OPT_ADD_Y | OPT_STORE_R | OPT_X_F32)))
+    if (!V_SMALL && !(is_exact(P) && is_centred(P)) && !(c->options & (OPT_ADD_Y | OPT_STORE_R | OPT_X_F32)))
         sum_chunk(sums, &from, c->begin, c->end, c->dim, c->options, plain);
     else
         sum_chunk(sums, &from, c->begin, c->end, c->dim, c->options, P);
