@@ -12,9 +12,10 @@ NRG_INLINE nrg_status NRG_JOIN(NRG_NAME, _precheck)(
 {
     nrg_status status_;
     const size_t n_ONE = 1;
+    size_t space_ = 0; /* apart from the numbers, which stay in registers where none has an address */
     nrg_precheck c_;
     nrg_sizes own_, *const sizes_ = &own_;
-    (void)n_ONE, (void)status_;
+    (void)n_ONE, (void)space_, (void)status_;
     c_.written = c_.ignored = c_.always = c_.apart = c_.outputs = c_.count = c_.at[0].index = 0;
     c_.bytes = c_.high = c_.at[0].first = c_.at[0].end = c_.at[0].stride = 0; /* the first is held against none */
     c_.low = UINTPTR_MAX;
