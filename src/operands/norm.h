@@ -64,8 +64,8 @@ static inline int nrg_norm_is_matrix(const nrg_norm_spec *spec, size_t rows2, si
 static inline int nrg_norm_rows_fit(const nrg_norm_spec *spec, size_t rows, size_t rows2, size_t rows3)
 {
     size_t all;
-    return nrg_norm_is_matrix(spec, rows2, rows3) || (nrg_product(rows2, rows3, &all) && nrg_product(all, rows, &all) &&
-                                                      nrg_product(all, nrg_norm_alike(spec), &all));
+    return nrg_norm_is_matrix(spec, rows2, rows3) ||
+           (nrg_product(rows2, rows3, &all) && nrg_product(all, rows, &all) && nrg_product(all, nrg_norm_alike(spec), &all));
 }
 
 /* Rows of a block, whose partial sums of dw and db are kept apart until the end: of the number of rows alone, so that dw and db

@@ -31,7 +31,7 @@ static nrg_status NRG_JOIN(NRG_NAME, _call_measure)(const void *const *part_, nr
 {
     nrg_status status_ = NRG_OK;
     const size_t n_ONE = 1;
-    size_t space_ = 0; /* that a CHECK measures */
+    size_t space_ = 0;                                    /* that a CHECK measures */
     (void)part_, (void)sizes_, (void)n_ONE, (void)space_; /* not every call has them */
 #define NRG_PASS NRG_MEASURE_
 #include NRG_DEF
