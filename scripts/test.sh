@@ -759,10 +759,9 @@ stage_memory() {
     mapfile -t tests < <(tests_but "$build/memory" '^backward_openmp$')
     export MSAN_OPTIONS=allocator_may_return_null=1 # which it says a word of, where no memory for so much is what is tested
     NRG_REQUIRE_PATHS=$paths NRG_TEST_SCALE=small part run_tests "$build/memory" --timeout-multiplier 5 "${tests[@]}"
-    skip "test refuses_wrong_arguments_of_position: the sanitizer has its own word on 8 GB"
     skip "test check_passes_here: takes minutes, and bits has its cases"
     part "$(numpy_python)" "$root/tests/cli_test.py" --this-program-only \
-        --without=refuses_wrong_arguments_of_position,check_passes_here "$build/memory/tools/nrg"
+        --without=check_passes_here "$build/memory/tools/nrg"
     parts_done
 }
 
