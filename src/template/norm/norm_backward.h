@@ -24,17 +24,22 @@ enum {
 };
 
 /* tensor: of the planes. */
-static __attribute__((noinline)) int gradient_can_be_streamed(const nrg_norm_backward_job *job, const char *out, size_t stride,
-                                                              int tensor, size_t group_bytes)
+static __attribute__((noinline)) int places_can_be_streamed(const nrg_norm_backward_job *job, const char *out, size_t stride,
+                                                            int tensor, size_t group_bytes)
 {
-    if (!job->stream || !out || out == job->d_o || out == job->dr_in || out == job->x || out == job->y || out == job->z)
-        return 0;
     size_t steps = job->groups > 1 ? group_bytes : 0;
     for (int k = 1; job->planes && k < NRG_PLANE_LEVELS; k++)
         steps |= job->planes->stride[tensor][k];
     const size_t bytes = job->groups * group_bytes;
     return steps % 16 == 0 && rows_stream(out, stride, bytes, 0) &&
            (bytes >= STREAMED_PART || ((uintptr_t)out | stride) % 64 == 0);
+}
+
+NRG_INLINE int gradient_can_be_streamed(const nrg_norm_backward_job *job, const char *out, size_t stride, int tensor,
+                                        size_t group_bytes)
+{
+    return job->stream && out && out != job->d_o && out != job->dr_in && out != job->x && out != job->y && out != job->z &&
+           places_can_be_streamed(job, out, stride, tensor, group_bytes);
 }
 
 static __attribute__((noinline)) backward plan_of_backward(const nrg_norm_backward_job *job, nrg_dtype D)
