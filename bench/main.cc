@@ -1,9 +1,10 @@
 // Registers the cases with Google Benchmark: <case> and limit/<case> for each, naive/<case> and sleef/<case> where there are
 // such.
 //
-// A case is measured by the C harness, which interleaves kernel, limit and rivals; Google Benchmark does names, filters,
-// repetitions and formats. Its own clock would time that whole measurement, and its manual time would append "/manual_time" to
-// every name, so the harness's medians travel in the counter "ns" and replace the clock's times on their way to the reporter.
+// A case is measured by the harness (measure.cc), which interleaves kernel, limit and rivals. Google Benchmark does names,
+// filters, repetitions and formats. Its own clock would time that whole measurement, and its manual time would append
+// "/manual_time" to every name. So the harness's medians travel in the counter "ns" and replace the clock's times on their way to
+// the reporter.
 //
 // SPDX-License-Identifier: MIT
 #include <benchmark/benchmark.h>
