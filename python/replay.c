@@ -5,7 +5,8 @@
  * the plan: they make the arrays for results, copy the structs, set the addresses in them, and call the library without the GIL. If an
  * argument is of a type that a key does not hold, or the library returns an error, `function` runs, and raises the error.
  *
- * An array is a NumPy array, or a PyTorch tensor in CPU memory: of the types in `tensors`.
+ * An array is a NumPy array, or a PyTorch tensor in CPU memory: of the types in `tensors`. A call holds the buffer of an array, but not the
+ * storage of a tensor: as with PyTorch's functions, no other thread may replace or resize it meanwhile.
  *
  * A plan is False, or (code, arrays, kind, kept):
  * - code: bytes of struct code, steps, patches, results, and the structs that the calls receive.
@@ -59,7 +60,13 @@ static int put(struct call *c, int64_t word)
     return 1;
 }
 
-static int is_tensor(PyObject *value) { return PySet_Contains(tensors, (PyObject *)Py_TYPE(value)) == 1; }
+static int is_tensor(PyObject *value)
+{
+    const int is = PySet_Contains(tensors, (PyObject *)Py_TYPE(value));
+    if (is < 0)
+        PyErr_Clear();
+    return is == 1;
+}
 
 /* Returns 0 without an object, or with an exception. */
 static int put_integer(struct call *c, PyObject *number, int64_t *value)
@@ -117,11 +124,12 @@ static void drop_array(struct call *c)
 /* Shape and strides of a tensor. */
 static int put_extent(struct call *c, PyObject *tensor, int64_t *last)
 {
-    PyObject *shape = PyObject_GetAttr(tensor, name_shape), *strides = PyObject_CallMethodObjArgs(tensor, name_stride, NULL);
-    PyObject *kind = PyObject_GetAttr(tensor, name_dtype);
-    const Py_ssize_t ndim = shape && strides ? PyTuple_Size(shape) : 0;
+    PyObject *shape = PyObject_GetAttr(tensor, name_shape);
+    PyObject *strides = shape ? PyObject_CallMethodObjArgs(tensor, name_stride, NULL) : NULL;
+    PyObject *kind = strides ? PyObject_GetAttr(tensor, name_dtype) : NULL;
+    const Py_ssize_t ndim = kind ? PyTuple_Size(shape) : 0;
     int64_t size, n, stride;
-    int ok = ndim > 0 && kind && put(c, ndim) && put_integer(c, PyObject_GetAttr(kind, name_itemsize), &size);
+    int ok = ndim > 0 && put(c, ndim) && put_integer(c, PyObject_GetAttr(kind, name_itemsize), &size);
     Py_ssize_t i;
     for (i = 0; ok && i < ndim; i++) {
         ok = put_integer(c, Py_NewRef(PyTuple_GetItem(shape, i)), &n) &&
@@ -326,16 +334,14 @@ static PyObject *run(PyObject *self, PyObject *key, int recorded, PyObject *cons
 static PyObject *call(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names)
 {
     struct call c;
+    int is_new = 0;
     PyObject *plans = PyTuple_GetItem(self, 0), *key = NULL, *plan = NULL, *result = NULL;
     c.count = 0;
     if (!recording && make_key(&c, args, nargs, names) &&
         (key = PyBytes_FromStringAndSize((const char *)c.key, (Py_ssize_t)sizeof c.key[0] * c.words))) {
         plan = Py_XNewRef(PyDict_GetItemWithError(plans, key));
-        if (!plan) {
-            if (PyDict_Size(plans) >= MAX_PLANS)
-                PyDict_Clear(plans);
-            PyDict_SetItem(plans, key, Py_None);
-        } else if (plan != Py_None && plan != Py_False)
+        is_new = !plan;
+        if (plan && plan != Py_None && plan != Py_False)
             result = replay(&c, plan);
     }
     while (c.count)
@@ -343,6 +349,12 @@ static PyObject *call(PyObject *self, PyObject *const *args, Py_ssize_t nargs, P
     if (!result) {
         PyErr_Clear(); /* the Python function raises it */
         result = run(self, key, plan == Py_None, args, nargs, names);
+        if (result && is_new) { /* what fails is not recorded */
+            if (PyDict_Size(plans) >= MAX_PLANS)
+                PyDict_Clear(plans);
+            if (PyDict_SetItem(plans, key, Py_None) < 0)
+                PyErr_Clear();
+        }
     }
     Py_XDECREF(key);
     Py_XDECREF(plan);

@@ -334,7 +334,7 @@ def _record(function: Callable[..., Any], args: Tuple[Any, ...], named: Dict[str
 
 def planned(function: F) -> F:
     """Makes calls of a function fast that differ from an earlier one in the arrays' contents only (replay.c). The function must call the
-    library by share() with structs, make its arrays by new(), and read no element of an array. A public one stays a function of Python, with
+    library by share() with structs, make its arrays by new() or make(), and read no element of an array. A public one stays a function of Python, with
     its signature and text."""
     run: Any = _replay.planned(function, _record) if _replay is not None else function
     if _replay is None or function.__name__.startswith("_"):
@@ -348,7 +348,8 @@ def planned(function: F) -> F:
 
 
 def planned_as(function: F, implementation: Callable[..., Any], *tensors: Any) -> F:
-    """The same of a function that has the results of `implementation`, which is what is recorded. Arrays may be of the types `tensors`."""
+    """Makes calls of a function fast, as planned(). `implementation`, which has the same results, is recorded in its place.
+    tensors: further types of arrays."""
     if _replay is None:
         return function
     _replay.tensors.update(tensors)

@@ -283,16 +283,18 @@ for _name, _backward, _save in (("norm", _differentiate_norm, _save_norm), ("add
 # ---- calls ----
 
 def _caller(name: str, implementation: Any) -> Any:
-    """Returns what calls an operator: by PyTorch's dispatcher, or its implementation directly where the dispatcher has nothing to do. It
-    takes longer than the norm of a short row, and is for gradients, torch.compile, and modes that watch operators."""
+    """Returns what calls an operator: by PyTorch's dispatcher, or its implementation directly where the dispatcher has nothing to do. The
+    dispatcher takes longer than the norm of a short row. It is for gradients, torch.compile, and modes that watch operators."""
     operator = getattr(torch.ops.nrg, name).default
-    direct = library.planned_as(operator, implementation, torch.Tensor, torch.nn.Parameter)
+    # threads: a plan is for one thread, or there is none
+    direct: Any = library.planned_as(lambda threads, *args: operator(*args), lambda threads, *args: implementation(*args), torch.Tensor, torch.nn.Parameter)
 
     def call(*args: Any) -> Any:
-        if (torch.compiler.is_compiling() or torch._C._len_torch_dispatch_stack() or torch._C._get_tracing_state() is not None or
+        if (torch.compiler.is_compiling() or torch._C._get_tracing_state() is not None or
+                torch._C._len_torch_dispatch_stack() or torch._C._len_torch_function_stack() or
                 torch.is_grad_enabled() and any(isinstance(value, torch.Tensor) and value.requires_grad for value in args)):
             return operator(*args)
-        return direct(*args)
+        return direct(torch.get_num_threads(), *args)
 
     return call
 
