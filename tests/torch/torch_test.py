@@ -260,6 +260,17 @@ class Direct(Case):
             self.assertTrue(negative.is_neg())
             self.near(nrg.torch.softmax(negative), F.softmax(negative.double(), -1), 2e-6)
 
+    def test_threads(self):
+        """A call that was recorded with one thread uses more of them later."""
+        x, before = tensor(512, 256), torch.get_num_threads()
+        torch.set_num_threads(1)
+        expected = [nrg.torch.swiglu(x) for _ in range(3)][0]
+        torch.set_num_threads(2)
+        got, names = functions_of_python(lambda: nrg.torch.swiglu(x))
+        torch.set_num_threads(before)
+        self.assertIn("share", names)
+        self.assertTrue(torch.equal(got, expected))
+
     def test_watchers(self):
         """What follows or traces operators sees them."""
         class Watch(torch.utils._python_dispatch.TorchDispatchMode):
@@ -274,6 +285,15 @@ class Direct(Case):
             with Watch():
                 nrg.torch.swiglu(x)
             self.assertEqual([name for name in seen if "glu" in name], ["nrg.glu.default"])
+        class Functions(torch.overrides.TorchFunctionMode):
+            def __torch_function__(self, function, types, args=(), kwargs=None):
+                seen.append(str(function))
+                return function(*args, **(kwargs or {}))
+
+        seen = []
+        with Functions():
+            nrg.torch.swiglu(x)
+        self.assertEqual([name for name in seen if "glu" in name], ["nrg.glu.default"])
         traced = torch.jit.trace(lambda x: nrg.torch.swiglu(x), (x,))
         other = tensor(4, 32, seed=7)
         self.assertTrue(torch.equal(traced(other), nrg.torch.swiglu(other)))
