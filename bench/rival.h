@@ -57,11 +57,6 @@ typedef struct rival_loop {
 extern const rival_loop naive_loops_scalar[], naive_loops_avx2[], naive_loops_avx512[], naive_loops_neon[], naive_loops_generic[];
 extern const rival_loop sleef_loops_scalar[], sleef_loops_avx2[], sleef_loops_avx512[], sleef_loops_neon[], sleef_loops_generic[];
 
-const char *bench_rival_name(bench_rival rival);
-
-/* The loop of a case; NULL where there is none. "-exact" at the end of op does not count: it asks for other numbers of nrg's. */
-const rival_loop *bench_rival_loop(bench_rival rival, nrg_isa isa, const char *kernel, const char *op, nrg_dtype dtype);
-
 #ifdef __cplusplus
 }
 #endif

@@ -29,7 +29,7 @@ static const nrg_operand *operand_of(const file_call *call, int file)
     return NULL;
 }
 
-static void place(const file_call *call, const nrg_operand *o, const void *pointer)
+static void set_pointer(const file_call *call, const nrg_operand *o, const void *pointer)
 {
     memcpy((char *)call->part[o->part] + o->at, &pointer, sizeof pointer);
 }
@@ -41,7 +41,7 @@ static nrg_status measure(const file_call *call, nrg_sizes *s)
     for (int i = 0; i < call->command->inputs + call->command->outputs; i++) {
         const nrg_operand *o = operand_of(call, i);
         if (o)
-            place(call, o, call->value[i] ? NRG_UNALLOCATED : NULL);
+            set_pointer(call, o, call->value[i] ? NRG_UNALLOCATED : NULL);
     }
     const nrg_status status = nrg_check_options(&c, call->function->call, (const void *const *)call->part);
     *s = c.sizes;
@@ -139,7 +139,7 @@ static int take_workspace(file_call *call, const nrg_sizes *s, const nrg_operand
     const size_t bytes = s->n[o->dim] * nrg_element_bytes(o->element, s);
     call->workspace = malloc(bytes ? bytes : 1);
     memcpy((char *)call->part[o->part] + o->room, &bytes, sizeof bytes);
-    place(call, o, call->workspace);
+    set_pointer(call, o, call->workspace);
     return call->workspace ? CLI_DONE : arrays_no_memory(bytes);
 }
 
@@ -156,7 +156,7 @@ int file_bind(file_call *call, int first)
         if (!o)
             continue;
         status = take(call, first, &s, o, i);
-        place(call, o, call->in[i].data);
+        set_pointer(call, o, call->in[i].data);
     }
     for (const nrg_operand *o = d->operands; o < d->operands + d->operand_count && status == CLI_DONE; o++)
         if (o->role == NRG_SCRATCH)

@@ -94,10 +94,10 @@ int file_ask(const file_call *call);
 /* Checks the inputs against input `first`, by the description; takes memory for outputs and a workspace; sets the operands. */
 int file_bind(file_call *call, int first);
 
-/* Calls the function, or both. */
+/* Calls the function, and the one after it (`then`), if there is one. */
 int file_invoke(const file_call *call);
 
-/* Both. */
+/* file_bind, then file_invoke. */
 int file_run(file_call *call, int first);
 
 /* A backward pass, which a build may be without; --backward is refused there before anything asks for it. */

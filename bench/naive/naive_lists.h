@@ -197,7 +197,7 @@ enum { NAIVE_CHANNELS = 2048 };
     EACH_SOFTMAX(F)                                                                                                              \
     EACH_SOFTMAX_BACKWARD(F)                                                                                                     \
     EACH_CHANNEL_FORWARD(F)                                                                                                      \
-    EACH_CHANNEL_BACKWARD(F) EACH_ROPE(F) EACH_NORM_ROPE(F) EACH_QKV(F) EACH_BYTES(F) EACH_NORM_BYTES(F) EACH_SANDWICH_BYTES(F)  \
-        EACH_GLU_BYTES(F)
+    EACH_CHANNEL_BACKWARD(F)                                                                                                     \
+    EACH_ROPE(F) EACH_NORM_ROPE(F) EACH_QKV(F) EACH_BYTES(F) EACH_NORM_BYTES(F) EACH_SANDWICH_BYTES(F) EACH_GLU_BYTES(F)
 
 #endif

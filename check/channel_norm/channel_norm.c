@@ -138,7 +138,7 @@ static void draw_case(sweep_case *c, uint64_t *random)
         is_layer = sweep_draw(random, 2) == 0;
     draw_spec(c, random);
     c->may_run = s->centred && !is_layer && (s->over == NRG_CHANNEL_OVER_BATCH || s->groups == s->channels);
-    sweep_draw_shares(random); /* not used any more; all that follows stays what it is */
+    sweep_draw_shares(random); /* no use: hashes depend on the number of draws */
     c->reduce_shares = sweep_draw_shares(random);
 }
 

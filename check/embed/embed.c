@@ -62,7 +62,6 @@ static const sweep_call fused = {&invoke_fused, .part = {AT(args), AT(terms), AT
                                  .store = AT(norm_args.store)},
                         plain_sum = {&invoke_sum, .slots = sum_slots, .part = {AT(args), AT(terms)}},
                         plain_norm = {&invoke_norm_forward, .slots = norm_slots, .part = {AT(norm), AT(plain_args)}};
-#endif
 
 static void draw_norm(const sweep_case *c, embed_case *e, uint64_t *random)
 {
@@ -80,6 +79,7 @@ static void draw_norm(const sweep_case *c, embed_case *e, uint64_t *random)
     if (sweep_draw(random, 4) == 0)
         s->activation = (nrg_activation)sweep_draw(random, SWEEP_NORM_ACTIVATIONS);
 }
+#endif
 
 /* Returns which operands are there. */
 static uint32_t draw_terms(sweep_case *c, embed_case *e, uint64_t *random)
@@ -92,7 +92,7 @@ static uint32_t draw_terms(sweep_case *c, embed_case *e, uint64_t *random)
         dim = large[c->large - 1].dim;
         tokens = large[c->large - 1].tokens;
     }
-    sweep_draw(random, 3); /* not used any more; all that follows stays what it is */
+    sweep_draw(random, 3); /* no use: hashes depend on the number of draws */
     e->args = nrg_embed_args_init(c->spec.dtype, tokens, dim, NULL);
     e->terms = nrg_embed_terms_of(NULL);
     e->args.table_dtype = sweep_draw(random, 2) ? NRG_F32 : c->spec.dtype;

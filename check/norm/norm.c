@@ -66,7 +66,7 @@ static void draw_spec(sweep_case *c, int combination, uint64_t *random)
     s->c = constants[sweep_draw(random, 4)];
     s->weight_offset = offsets[sweep_draw(random, 4)];
     norm_settle(s, 1);
-    sweep_draw(random, 3); /* not used any more; all that follows stays what it is */
+    sweep_draw(random, 3); /* no use: hashes depend on the number of draws */
     s->y_dtype = sweep_draw(random, 3) ? s->dtype : NRG_F32;
     s->r_dtype = sweep_draw(random, 3) ? s->dtype : NRG_F32;
     s->w_dtype = sweep_draw(random, 2) ? s->dtype : NRG_F32;
@@ -97,9 +97,9 @@ int sweep_norm_draw(sweep_case *c, uint64_t *random)
         draw_groups(&c->spec, random);
         c->rows = draw_rows(c->spec.dim, random);
     }
-    /* not drawn: what there was before there were planes keeps its numbers, and its hash */
+    /* not drawn: hashes depend on the number of draws */
     c->planes = c->n % 3 || !c->rows ? 1 : c->rows % 3 == 0 ? 3 : c->rows % 2 == 0 ? 2 : 1;
-    sweep_draw_shares(random); /* not used any more */
+    sweep_draw_shares(random); /* no use: hashes depend on the number of draws */
     return combination;
 }
 
@@ -310,7 +310,7 @@ static void draw_backward(sweep_case *c, uint64_t *random)
 {
     backward_case *b = sweep_structs(c);
     const int combination = sweep_norm_draw(c, random);
-    sweep_draw_shares(random); /* not used any more */
+    sweep_draw_shares(random); /* no use: hashes depend on the number of draws */
     uint32_t there = draw_inputs(c, combination, random);
     there |= draw_outputs(c, random);
     b->args = nrg_norm_backward_args_init(c->rows / c->planes, NULL, NULL, NULL, NULL);

@@ -125,7 +125,7 @@ static void draw(sweep_case *c, uint64_t *random)
     uint64_t of_second = ~(c->seed << 9);
     sandwich_case *s = sweep_structs(c);
     draw_first(c, random);
-    sweep_draw_shares(random); /* not used any more; all that follows stays what it is */
+    sweep_draw_shares(random); /* no use: hashes depend on the number of draws */
     c->accumulate = sweep_draw(random, 3) == 0;
     s->first = s->second = c->spec;
     s->second.centred = sweep_draw(&of_second, 3) == 0;

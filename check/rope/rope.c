@@ -72,7 +72,7 @@ static void draw_norm(const sweep_case *c, rope_case *r, uint64_t *random)
         s->activation = (nrg_activation)sweep_draw(random, SWEEP_NORM_ACTIVATIONS);
 }
 
-/* Rows of the gradient of a norm had to lie at equal distances, and keep their numbers. */
+/* Rows of the gradient of a norm lie at equal distances. */
 static rope_layout draw_case(sweep_case *c, rope_case *r, int is_gradient, uint64_t *random)
 {
     rope_layout l;
@@ -107,7 +107,7 @@ static rope_layout draw_case(sweep_case *c, rope_case *r, int is_gradient, uint6
     }
     draw_norm(c, r, random);
     norm_settle(&r->norm, l.has_w[0] || l.has_w[1]);
-    /* not drawn: what there was before there were batches keeps its numbers, and its hash, of rows in the order they had */
+    /* not drawn: hashes depend on the number of draws */
     if (!(l.by_head[0] | l.by_head[1] | l.o_by_head[0] | l.o_by_head[1]) && l.has_positions && l.tokens && c->n % 3 == 0)
         r->rope.batch = l.tokens % 3 == 0 ? 3 : l.tokens % 2 == 0 ? 2 : 1;
     r->rope.tokens /= r->rope.batch;

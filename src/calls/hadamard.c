@@ -14,6 +14,8 @@
 
 NRG_TABLES(hadamard)
 
+_Static_assert(NRG_HADAMARD_MOST == 512, "the buffer of a kernel has room for each length that nrg_hadamard_has");
+
 static float scale_of(size_t dim)
 {
     return dim == 64 ? 0x1p-3f : dim == 128 ? 0x1.6a09e6p-4f : dim == 256 ? 0x1p-4f : 0x1.6a09e6p-5f;

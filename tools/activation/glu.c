@@ -75,7 +75,7 @@ static int compute(file_call *call)
         status = formats_reserve(call, a->format, &shape, file_in(call, IN_X));
     if (status == CLI_DONE)
         status = file_bind(call, IN_X);
-    if (q->rows == HALVES || q->rows == SWAPPED)
+    if (status == CLI_DONE && (q->rows == HALVES || q->rows == SWAPPED))
         halve(a, q->rows == SWAPPED);
     return status == CLI_DONE ? file_invoke(call) : status;
 }
