@@ -167,19 +167,6 @@ NRG_INLINE int output_vectors(norm_policy P)
     return is_exact(P) ? V_APPLY : P.may & OPT_GATE ? V_FAST_ANY : P.dtype == NRG_F32 ? FAST_VECTORS : V_FAST_HALF;
 }
 
-/* Elements begin to end a vector at a time, with any options. */
-NRG_INLINE void output_tail_of(const row_outputs *to, size_t begin, size_t end, unsigned options, nrg_dtype D)
-{
-    const row_outputs at = *to;
-    options = D == NRG_F32 ? options : options & ~(unsigned)OPT_EXACT;
-    size_t i = begin;
-    for (; i + VN <= end; i += VN)
-        output_step(1, &at, i, VN, options, D);
-    if (i < end)
-        output_step(1, &at, i, end - i, options, D);
-}
-NRG_BY_DTYPE(output_tail, (to, begin, end, options), const row_outputs *to, size_t begin, size_t end, unsigned options)
-
 /* Elements begin to end. The tail of a row is made of vectors, the last of which may be a part. */
 NRG_INLINE void output_elements(const row_outputs *to, size_t begin, size_t end, unsigned options, norm_policy P)
 {
@@ -191,16 +178,18 @@ NRG_INLINE void output_elements(const row_outputs *to, size_t begin, size_t end,
         output_step(G, &at, i, step, options_in(options, P), P.dtype);
     if (P.multiple % step == 0)
         return;
-    if (P.shared_tail) {
-        const row_outputs copy = at; /* an address would keep it from its registers */
-        if (i < end)
-            output_tail(&copy, i, end, (options & P.may) | P.must, P.dtype);
-        return;
-    }
     for (; i + VN <= end; i += VN)
         output_step(1, &at, i, VN, options_in(options, P), P.dtype);
     if (P.multiple % VN != 0 && i < end)
         output_step(1, &at, i, end - i, options_in(options, P), P.dtype);
+}
+
+/* Elements that are no whole lines of o, with ordinary stores. */
+static __attribute__((noinline)) void output_line_ends(const row_outputs *to, size_t begin, size_t end, unsigned options)
+{
+    const row_outputs at = *to;
+    for (size_t i = begin; i < end; i += VN)
+        output_step(1, &at, i, lanes_at(i, end), options, NRG_F32);
 }
 
 /* The whole lines of o that begin in elements begin to end, so that one chunk writes each; what lies before the first and after
@@ -217,8 +206,8 @@ static __attribute__((noinline)) void trim_to_lines(const row_outputs *to, size_
         stop -= (at + stop) % LINE;
     *begin = from + (LINE - (at + from) % LINE) % LINE;
     *end = stop - (at + stop) % LINE;
-    output_tail(to, from, *begin, options, NRG_F32);
-    output_tail(to, *end, stop, options, NRG_F32);
+    output_line_ends(to, from, *begin, options);
+    output_line_ends(to, *end, stop, options);
 }
 
 /* A chunk of a row of dim elements, perhaps with OPT_LINES_O. */

@@ -16,15 +16,8 @@ typedef struct row_chunk {
 
 NRG_INLINE norm_policy general_policy(nrg_dtype D, unsigned must)
 {
-    return (norm_policy){.dtype = D,
-                         .must = must,
-                         .may = OPT_ALL,
-                         .least = 1,
-                         .most = SIZE_MAX,
-                         .multiple = 1,
-                         .ahead = 2048,
-                         .shared_tail = D != NRG_F32,
-                         .recomputes = 1};
+    return (norm_policy){
+        .dtype = D, .must = must, .may = OPT_ALL, .least = 1, .most = SIZE_MAX, .multiple = 1, .ahead = 2048, .recomputes = 1};
 }
 
 /* Two loops: most rows are of x alone. One where both sums are exact: their arithmetic hides the tests of options. */

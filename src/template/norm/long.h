@@ -171,10 +171,11 @@ NRG_INLINE void schedule_stream_rows(const nrg_norm_job *job, unsigned options, 
 }
 
 /* The last instance. */
-static __attribute__((noinline)) void general_rows(const nrg_norm_job *job, unsigned options, nrg_dtype D)
+NRG_INLINE void general_rows_of(const nrg_norm_job *job, unsigned options, nrg_dtype D)
 {
     schedule_long_rows(job, options, policy_of_rows(D, ROW_KINDS));
 }
+NRG_BY_DTYPE(general_rows, (job, options), const nrg_norm_job *job, unsigned options)
 
 /* The same of f32 rows without a mean, in the fast grade. */
 static __attribute__((noinline)) void general_rms_rows(const nrg_norm_job *job, unsigned options)

@@ -64,7 +64,6 @@ typedef struct norm_policy {
     size_t ahead;                 /* bytes between a load and the line that it prefetches */
     int interleaved;              /* schedule long_rows: one loop sums a row and applies the row before it */
     int rare_tail;                /* a tail goes through memory, which is less code */
-    int shared_tail;              /* outputs of a tail come from output_tail, which is less code */
     int recomputes;               /* apply adds y again where it cannot read r */
     int absent;                   /* 1: not on this path */
     int rows;                     /* schedule full_tiles: the rows of a tile, a constant */
