@@ -12,6 +12,11 @@
 #define nrg_layer_norm_f32 bench_instances_layer_f32
 #define nrg_add_layer_norm_f32 bench_instances_add_layer_f32
 #define nrg_l2_norm_f32 bench_instances_l2_f32
+#define nrg_call_norm_forward bench_instances_call_forward
+#define nrg_call_norm_statistics bench_instances_call_statistics
+#define nrg_call_norm_elements bench_instances_call_elements
+#define nrg_call_norm_backward bench_instances_call_backward
+#define nrg_call_norm_backward_workspace bench_instances_call_workspace
 #define nrg_norm_forward_f32_kernels bench_instances_f32_kernels
 #define nrg_norm_rms_f32_kernels bench_instances_f32_kernels
 #define nrg_norm_forward_f16_kernels bench_instances_f16_kernels
@@ -22,6 +27,8 @@
 #undef NRG_TABLES
 #define NRG_TABLES(op) /* the library's, but for those below */
 #include "../../src/calls/norm.c"
+#undef nrg_call_norm_forward
+extern const nrg_call nrg_call_norm_forward; /* the library's, as in all cases */
 
 uint64_t bench_left_out;
 int bench_accepted;
