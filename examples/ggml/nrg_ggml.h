@@ -226,7 +226,11 @@ static inline void nrg_ggml_run_qkv(struct ggml_tensor *dst, int ith, int nth, v
         a.v_strides.head = v->nb[1], a.v_strides.row = v->nb[2], a.v_o_strides.row = v_o->nb[1];
         a.v_o_format = nrg_ggml_format(v_o), a.v_o_dtype = a.v_o_format ? NRG_DTYPE_SAME : nrg_ggml_dtype(v_o);
     }
-    NRG_GGML_RUN(n, ith, nth, nrg_qkv_forward, n->norm.dim ? &n->norm : NULL, &n->rope->spec, &a);
+    const nrg_norm_spec *const norm = n->norm.dim ? &n->norm : NULL;
+    const nrg_status said =
+        n->asking ? nrg_qkv_forward_check(norm, &n->rope->spec, &a, nth) : nrg_qkv_forward(norm, &n->rope->spec, &a, ith, nth);
+    if (said != NRG_OK && ith == 0)
+        n->owner->failed = (int)said;
 }
 
 /* A cache has a token's heads in a row, as ggml_set_rows wants them: [dim · heads, slots]. */
