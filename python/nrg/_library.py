@@ -334,8 +334,8 @@ def _record(function: Callable[..., Any], args: Tuple[Any, ...], named: Dict[str
 
 def planned(function: F) -> F:
     """Makes calls of a function fast that differ from an earlier one in the arrays' contents only (replay.c). The function must call the
-    library by share() with structs, make its arrays by new() or make(), and read no element of an array. A public one stays a function of Python, with
-    its signature and text."""
+    library by share() with structs, make its arrays by new() or make(), and read no element of an array. A public one stays a function of
+    Python, with its signature and text."""
     run: Any = _replay.planned(function, _record) if _replay is not None else function
     if _replay is None or function.__name__.startswith("_"):
         return run  # type: ignore[no-any-return]
