@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Runs the commands of docs/howto/vendor-sources.md, smaller-builds.md and threads.md unchanged: copies src/ and include/, builds the
-# library and the program, and compares the library's bits on every path with tests/hashes-quick.txt. Then the same without the best
+# library and the program, and compares the library's bits on every path with tests/hashes.txt. Then the same without the best
 # path, and without some families.
 #
 #   scripts/embed-check.sh [--families | --full] WORK-DIR ARCH COMPILER [RUNNER ...]
@@ -75,7 +75,7 @@ build_library() {
 
 # compare_hashes DIR: DIR/paths.txt, the paths that DIR/libnrg.a holds; and what those compute that run here.
 compare_hashes() {
-    local dir=$1 expected=$root/tests/hashes-quick.txt path runs op
+    local dir=$1 path runs op
     "$compiler" -std=c11 -Wall -Wextra -Werror -I nrg/include paths.c "$dir/libnrg.a" -lm -o "$dir/paths"
     "$compiler" check/*.o "$dir/libnrg.a" -lm -o "$dir/check"
     "${runner[@]}" "$dir/paths" >"$dir/runs.txt"
@@ -87,12 +87,12 @@ compare_hashes() {
             for op in "${few_ops[@]}"; do
                 "${runner[@]}" "$dir/check" --hash --quick --isa "$path" --op "$op" </dev/null
             done >"$dir/hashes.txt"
-            diff <(of_few_ops <"$expected" | sort) <(sort "$dir/hashes.txt") || die "$dir: other bits on $path"
-            say "$dir: the bits of $path are those of tests/hashes-quick.txt, for some ops"
+            diff <(kept_hashes --quick | of_few_ops | sort) <(sort "$dir/hashes.txt") || die "$dir: other bits on $path"
+            say "$dir: the bits of $path are those of tests/hashes.txt, for some ops"
         else
             "${runner[@]}" "$dir/check" --hash --quick --isa "$path" </dev/null >"$dir/hashes.txt"
-            diff "$expected" "$dir/hashes.txt" || die "$dir: other bits on $path"
-            say "$dir: the bits of $path are those of tests/hashes-quick.txt"
+            diff <(kept_hashes --quick) "$dir/hashes.txt" || die "$dir: other bits on $path"
+            say "$dir: the bits of $path are those of tests/hashes.txt"
         fi
     done <"$dir/runs.txt"
 }
@@ -265,7 +265,7 @@ some_families() {
         [[ $runs == yes ]] || continue
         for op in activation; do # the cases of norms and rotations are others without backward passes
             "${runner[@]}" families/check --hash --quick --isa "$path" --op $op </dev/null >families/hashes.txt
-            diff <(grep -E "^${op}_(f32|f16|bf16) " "$root/tests/hashes-quick.txt") families/hashes.txt || die "families: other bits on $path"
+            diff <(kept_hashes --quick | grep -E "^${op}_(f32|f16|bf16) ") families/hashes.txt || die "families: other bits on $path"
         done
     done <families/runs.txt
     say "only ${kept[*]}, forward: $(stat -c %s libfamilies.so) bytes; the same bits on $(sed -n 's/ yes$//p' families/runs.txt | paste -sd ' ')"

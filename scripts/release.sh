@@ -93,8 +93,8 @@ mkdir "$work/sdist"
 tar -C "$work/sdist" -xzf "$dir/$name.tar.gz"
 python_build "$work/sdist/$name" build_wheel
 say "$notes" >"$dir/$name-notes.md"
-hashes='hashes.txt'
-cp "$tree/tests/hashes.txt" "$dir/$name-hashes.txt"
+level=()
+root=$tree kept_hashes >"$dir/$name-hashes.txt"
 ls -l "$dir"
 if [[ $extent == untested ]]; then
     say "These files are untested and not a release: SHA256SUMS is missing."
@@ -110,7 +110,7 @@ if [[ $extent == full ]]; then
     nrg=$build/gcc/tools/nrg
 else
     title "library and command of the source archive"
-    hashes='hashes-quick.txt'
+    level=(--quick)
     quietly "$build.log" meson setup "$build" "$tree" -Dtests=false -Dbench=false -Dexamples=false
     quietly "$build.log" meson compile -C "$build"
     nrg=$build/tools/nrg
@@ -119,11 +119,10 @@ fi
 
 # same_hashes COMMAND ...: compares the hashes on every path of this CPU
 same_hashes() {
-    local path level=()
-    [[ $hashes == hashes.txt ]] || level=(--quick)
+    local path
     for path in $(cpu_paths | tr ',' ' '); do
-        "$@" --hash "${level[@]}" --isa "$path" </dev/null | diff "$tree/tests/$hashes" - || die "the bits differ on the path $path"
-        say "$path: the hashes of tests/$hashes"
+        "$@" --hash "${level[@]}" --isa "$path" </dev/null | diff <(root=$tree kept_hashes "${level[@]}") - || die "the bits differ on the path $path"
+        say "$path: the hashes of tests/hashes.txt"
     done
 }
 title "nrg check --hash"

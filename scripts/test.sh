@@ -279,9 +279,9 @@ stage_headers() {
     "$(numpy_python)" "$root/scripts/site.py" --links
 }
 
-# Of all cases; the suites hold tests/hashes-quick.txt.
+# Of all cases; the suites compare those of --quick.
 same_hashes() {
-    "$build/gcc/tools/nrg" check --hash | diff "$root/tests/hashes.txt" - && say "the hashes of tests/hashes.txt"
+    "$build/gcc/tools/nrg" check --hash | diff <(kept_hashes) - && say "the hashes of tests/hashes.txt"
 }
 
 stage_gcc() {
@@ -460,11 +460,11 @@ reduced_hashes() {
     paths=$(cpu_paths)
     for path in ${paths//,/ }; do
         "$build/reduced/tools/nrg" check --hash --quick --op norm_forward --isa "$path" >"$state/hashes" || return 1
-        if [[ ! -s $state/hashes ]] || grep -vxFf "$root/tests/hashes-quick.txt" "$state/hashes"; then
-            say "$path: not the hashes of tests/hashes-quick.txt"
+        if [[ ! -s $state/hashes ]] || grep -vxFf <(kept_hashes --quick) "$state/hashes"; then
+            say "$path: not the hashes of tests/hashes.txt"
             return 1
         fi
-        say "$path: $(wc -l <"$state/hashes") hashes of tests/hashes-quick.txt"
+        say "$path: $(wc -l <"$state/hashes") hashes of tests/hashes.txt"
     done
 }
 
@@ -928,25 +928,25 @@ clang_for_arm64() {
         -o "$dir/nrg" || return 1
     for isa in "${isas[@]}"; do
         "${qemu_arm64[@]}" "$dir/nrg" check --hash --quick --isa "$isa" --op activation >"$dir/hashes" || return 1
-        if [[ ! -s $dir/hashes ]] || grep -vxFf "$root/tests/hashes-quick.txt" "$dir/hashes"; then
-            say "activations by clang, $path as $isa: not the bits of tests/hashes-quick.txt"
+        if [[ ! -s $dir/hashes ]] || grep -vxFf <(kept_hashes --quick) "$dir/hashes"; then
+            say "activations by clang, $path as $isa: not the bits of tests/hashes.txt"
             return 1
         fi
     done
-    say "activations by clang, $path: the hashes of tests/hashes-quick.txt"
+    say "activations by clang, $path: the hashes of tests/hashes.txt"
 }
 
 # portable_cross NAME TRIPLE [RUNNER ...]: the portable path on a CPU that has no other, by the hashes of all ops. The suites in full
 # only, with a Check that is compiled for them.
 portable_cross() {
-    local name=$1 triple=$2 nrg suites with_suites=0 options=(-Dtests=false) quick=--quick hashes=$root/tests/hashes-quick.txt
+    local name=$1 triple=$2 nrg suites with_suites=0 options=(-Dtests=false) quick=--quick
     shift 2
     if ! command -v "$triple-gcc" >/dev/null; then
         skip "no $triple-gcc: it comes as a Debian package"
         return 0
     fi
     if ((full)); then
-        quick='' hashes=$root/tests/hashes.txt
+        quick=''
         if is_debian; then
             "$root/scripts/check-sysroot.sh" "$triple" "$build/sysroot-$name"
             with_suites=1 options=(-Dsleef=false --cross-file "$build/sysroot-$name/sysroot.ini")
@@ -961,7 +961,7 @@ portable_cross() {
     nrg=("$@" "$build/$name/tools/nrg")
     part expect_path generic "${nrg[@]}"
     # where all hashes are those of the scalar path elsewhere, there is nothing left for a comparison with the scalar path here
-    part same_cross_hashes "$quick" "$hashes" "${nrg[@]}" check
+    part same_cross_hashes "$quick" "${nrg[@]}" check
     ((!full)) || part "${nrg[@]}" check
     if ((with_suites)); then
         mapfile -t suites < <(emulated_suites generic)
@@ -998,7 +998,7 @@ stage_platforms() {
 
 # Another operating system, C library and calling convention, in a Windows of wine's that is this build's own.
 stage_windows() {
-    local path paths wine=/usr/lib/wine/wine64 exe=$build/windows/tools/nrg.exe hashes=$root/tests/hashes-quick.txt
+    local path paths wine=/usr/lib/wine/wine64 exe=$build/windows/tools/nrg.exe
     x86_only || return 0
     if ((!full)); then
         skip "wants mingw-w64 and wine, which are installed with --full only"
@@ -1024,7 +1024,7 @@ stage_windows() {
     quietly "$build/wine.log" "$wine" wineboot --init
     for path in ${paths//,/ }; do
         NRG_ISA=$path part expect_path "$path" "$wine" "$exe"
-        NRG_ISA=$path part same_cross_hashes --quick "$hashes" "$wine" "$exe" check
+        NRG_ISA=$path part same_cross_hashes --quick "$wine" "$exe" check
     done
     NRG_TEST_SCALE=small NRG_REQUIRE_PATHS=$paths part run_tests "$build/windows" --timeout-multiplier 10
     part "$root/scripts/windows-check.sh" "$build/windows-check" "$build/windows"

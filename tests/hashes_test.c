@@ -1,4 +1,4 @@
-/* What nrg check --hash --quick prints on a path against the file that is kept of it: a release's bits stay.
+/* What nrg check --hash --quick prints on a path against hashes.txt: a release's bits stay.
  *
  *     hashes_test PATH FILE OP ...    of these ops; without one, of all
  *
@@ -28,7 +28,7 @@ static int write_hashes(FILE *to, char *path, char *op)
     return status || lost;
 }
 
-/* A line of the file is "OP_DTYPE CASES HASH"; a dtype may end in -exact. */
+/* A line begins with "OP_DTYPE CASES HASH"; a dtype may end in -exact. */
 static int is_of(const char *line, const char *op)
 {
     static const char *const dtypes[] = {"_f32 ", "_f16 ", "_bf16 ", "_f32-exact "};
@@ -52,9 +52,14 @@ static int by_line(const void *a, const void *b) { return strcmp(a, b); }
 static void read_lines(lines *to, FILE *from, char **ops)
 {
     while (to->count < MOST && fgets(to->line[to->count], ROOM, from)) {
+        char *line = to->line[to->count];
         int is_wanted = !*ops;
         for (int i = 0; ops[i]; i++)
-            is_wanted |= is_of(to->line[to->count], ops[i]);
+            is_wanted |= is_of(line, ops[i]);
+        /* after these three words, the file has those of a run without --quick */
+        for (int words = 0; words < 3; words++)
+            line += strcspn(line, " \n") + 1;
+        memcpy(line - 1, "\n", 2);
         to->count += is_wanted;
     }
     qsort(to->line, to->count, ROOM, by_line);
