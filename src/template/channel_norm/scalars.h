@@ -126,6 +126,27 @@ void fill_side_by_side(const channel_column_factors *f, const channel_block *blo
 }
 #endif
 
+/* The factors of a channel's first column, number k, for all of its columns. A masked store takes longer than to store a tail one
+ * by one (AVX2). */
+static __attribute__((noinline)) void repeat_factors(const channel_column_factors *at, size_t k, size_t columns)
+{
+    const channel_column_factors f = factors_from(at, k);
+    const float hi = f.hi[0], lo = f.lo[0], shift = f.shift[0], shift_lo = f.shift_lo[0];
+    size_t i = 0;
+    for (; i + VN <= columns; i += VN) {
+        v_st_f32(f.hi + i, v_set1(hi));
+        v_st_f32(f.lo + i, v_set1(lo));
+        v_st_f32(f.shift + i, v_set1(shift));
+        v_st_f32(f.shift_lo + i, v_set1(shift_lo));
+    }
+    for (; i < columns; i++) {
+        f.hi[i] = hi;
+        f.lo[i] = lo;
+        f.shift[i] = shift;
+        f.shift_lo[i] = shift_lo;
+    }
+}
+
 void fill_factors(channel_column_factors *f, const channel_block *block, nrg_dtype D)
 {
     f->plain = 1;
@@ -143,14 +164,14 @@ void fill_factors(channel_column_factors *f, const channel_block *block, nrg_dty
     }
     for (size_t channel = 0; channel < block->channels; channel++) {
         const channel_factors of = block_factors(block, channel, D);
+        const size_t k = channel * block->per;
         f->plain &= of.plain;
-        for (size_t k = channel * block->per, end = k + block->per; k < end; k += VN) {
-            const size_t lanes = lanes_at(k, end);
-            store_lanes(f->hi + k, v_set1(of.hi), lanes);
-            store_lanes(f->lo + k, v_set1(of.lo), lanes);
-            store_lanes(f->shift + k, v_set1(of.shift), lanes);
-            store_lanes(f->shift_lo + k, v_set1(of.shift_lo), lanes);
-        }
+        f->hi[k] = of.hi;
+        f->lo[k] = of.lo;
+        f->shift[k] = of.shift;
+        f->shift_lo[k] = of.shift_lo;
+        if (block->per > 1)
+            repeat_factors(f, k, block->per);
     }
 }
 
