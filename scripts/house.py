@@ -86,6 +86,9 @@ def references():
     rows = table_names((ROOT / page).read_text())
     compare(page, [name for name, _ in rows] + [f"{name}_check" for name, check in rows if check], functions, "exported function")
 
+    for definition in sorted((ROOT / "docs/ops").glob("*.md")):
+        expect(f"(../ops/{definition.name})" in (ROOT / page).read_text(), f"{page}: no link to {definition.name}")
+
     page = "docs/reference/build-options.md"
     options = re.findall(r"^option\('(\w+)'", (ROOT / "meson_options.txt").read_text(), re.M)
     compare(page, [name for name, _ in table_names(section(page, "meson").split("\nThese options of meson ")[0])], options, "option of meson_options.txt")

@@ -9,7 +9,7 @@ import typing
 import numpy as np
 
 import nrg
-from support import Case, random
+from support import Case, of_examples, random
 
 PAGE = pathlib.Path(__file__).resolve().parents[2] / "docs/reference/python.md"
 
@@ -46,6 +46,17 @@ class Docs(Case):
             examples += runner.run(test, out=report.append).attempted
         self.assertEqual(runner.failures, 0, "".join(report))
         self.assertGreater(examples, 190)
+
+    def test_examples_with_out_and_threads(self):
+        for name, given in of_examples().items():
+            function = getattr(nrg, name)
+            out = given.pop("out", None)
+            if "threads" in inspect.signature(function).parameters:
+                self.for_threads(lambda threads: function(**given, threads=threads))  # pylint: disable=cell-var-from-loop
+            if out is not None:
+                expected = function(**given)
+                self.assertIs(function(**given, out=out), out)
+                self.bits(out, expected)
 
     def test_help_has_an_index(self):
         text = pydoc.render_doc(nrg, renderer=pydoc.plaintext)
@@ -87,7 +98,8 @@ class Docs(Case):
             given = {p.name: p.default for p in parameters if p.kind == p.KEYWORD_ONLY}
             self.assertEqual(function(*arguments, **given).tobytes(), function(*arguments).tobytes(), function.__name__)
 
-    def test_the_page_lists_functions(self):
-        page = PAGE.read_text(encoding="utf-8")
-        for name in re.findall(r"`(\w+?)(?:\([^`]*\))?`", page.split("## Functions")[1].split("only in C")[0]):
+    def test_the_index_lists_functions(self):
+        lines = re.findall(r"^    \w.*?  +(.*)$", nrg.__doc__.split("Functions by task.")[1].split("Every function reads")[0], re.M)
+        self.assertGreater(len(lines), 15)
+        for name in re.findall(r"(?:^|  )(\w+)(?=$|  | \()", "\n".join(lines), re.M):
             self.assertTrue(hasattr(nrg, name), name)

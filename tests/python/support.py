@@ -1,4 +1,7 @@
 """What the tests of the Python package share: random tensors, bounds, gradients by differences."""
+import doctest
+import inspect
+import types
 import unittest
 
 import numpy as np
@@ -37,6 +40,28 @@ def numeric(function, x, d_o, step=1e-5):
         x[i] = old
         gradient[i] = (above - below) / (2 * step)
     return gradient
+
+
+def of_example(function):
+    """The arguments of the function's call in the example of its docstring, with an array `out` if its result is one."""
+    signature, calls = inspect.signature(function), []
+
+    def record(*arguments, **options):
+        result = function(*arguments, **options)
+        out = {"out": np.empty_like(result)} if "out" in signature.parameters and isinstance(result, np.ndarray) else {}
+        calls.append(out | signature.bind(*arguments, **options).arguments)
+        return result
+
+    names = {"np": np, "nrg": types.SimpleNamespace(**{**vars(nrg), function.__name__: record})}
+    test = doctest.DocTestParser().get_doctest(function.__doc__, names, function.__name__, None, 0)
+    doctest.DocTestRunner(verbose=False).run(test)
+    return calls[0]
+
+
+def of_examples():
+    """{name: arguments of its example} of the functions that take arrays."""
+    given = {name: of_example(function) for name, function in vars(nrg).items() if name in nrg.__all__ and inspect.isfunction(function)}
+    return {name: call for name, call in given.items() if any(isinstance(value, np.ndarray) for value in call.values())}
 
 
 class Case(unittest.TestCase):
