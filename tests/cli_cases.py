@@ -12,6 +12,7 @@ of which \ at the end continues one:
     NAME = WORDS           what $NAME is in the lines below
     $ WORDS                the command line of a case. {a,b} makes a case of each, in this order; {=a,b} runs each, all with one
                            result, and {=ISA} each path that runs here; < FILE is standard input
+    $$ WORDS               the same for many results: all cases succeed, and their number and one hash are recorded
 
 Each case finds the files that stand above it in its section. Below it, indented, is what was recorded: exit status and stderr,
 standard output (its hash, where it is long), and each file that the command wrote or changed. SPDX-License-Identifier: MIT"""
@@ -130,6 +131,11 @@ class Section:
                     for command in expanded(self.words(line[2:]).replace("{=ISA}", "{=" + ",".join(isas) + "}")):
                         results = [self.case(each, int(bool(old))) for each in expanded(command, "=")]
                         self.result += next((result for result in results if result != results[0]), results[0])
+                elif line.startswith("$$ "):
+                    results = [self.case(each, 1) for each in expanded(self.words(line[3:]))]
+                    refused = ["    ! " + result[0] for result in results if result[0] != "  0\n"]
+                    all_of_it = hashlib.sha256("".join(sum(results, [])).encode()).hexdigest()[:16]
+                    self.result += [f"  0 {len(results)} cases {all_of_it}\n", *refused]
                 elif re.match(r"\w+ = ", line):
                     name, value = line.rstrip().split(" = ", 1)
                     self.names[name] = self.words(value)
