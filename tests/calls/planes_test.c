@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../../check/invoke.h"
 #include "../../src/operands/activation.h"
 #include "../../src/operands/glu.h"
 #include "../../src/operands/norm_sandwich.h"
@@ -17,13 +18,10 @@
 enum { PARTS = 3, PART_BYTES = 512, DIMS = 3 };
 
 typedef struct planes_op {
-    const char *name;
-    const nrg_call *call;
+    const invoke_function *function, *reduce;                               /* NULL: one phase */
     unsigned args;                                                          /* the part that has the numbers of rows */
     size_t rows, rows2, rows3;                                              /* where in it they are */
     uint32_t (*draw)(void *const *part, nrg_dtype dtype, uint64_t *random); /* the operands that may be absent and are there */
-    nrg_status (*run)(void *const *part, int ith, int nth);
-    nrg_status (*reduce)(void *const *part, int ith, int nth); /* NULL: one phase */
     size_t (*split)(void *const *part); /* makes groups that are rows to the call rows of a matrix; how many. NULL: none */
 } planes_op;
 
@@ -46,7 +44,8 @@ typedef struct trial {
     tensor t[NRG_OPERANDS];
 } trial;
 
-static const nrg_operand *operand_of(const trial *t, int i) { return &t->op->call->operands[i]; }
+static const nrg_call *call_of(const trial *t) { return t->op->function->call; }
+static const nrg_operand *operand_of(const trial *t, int i) { return &call_of(t)->operands[i]; }
 
 /* Whether an operand has rows in all dimensions. */
 static int has_planes(const nrg_operand *o) { return o->level[1].count != NRG_ONE; }
@@ -148,13 +147,13 @@ static void draw_place(trial *t, int i, const unsigned char *order, uint64_t *ra
 static void draw_in_place(trial *t, int i, uint64_t *random)
 {
     const nrg_operand *o = operand_of(t, i);
-    const int j = (int)test_draw(random, t->op->call->operand_count);
+    const int j = (int)test_draw(random, call_of(t)->operand_count);
     tensor *to = &t->t[i], *at = &t->t[j];
     if (o->role != NRG_OUT || !to->is_there || !at->is_there || !(o->over >> j & 1) ||
         (operand_of(t, j)->role != NRG_IN && t->sizes.apart >> i & 1) || to->over != i || at->repeated ||
         at->element != to->element || at->over != j)
         return;
-    for (int k = 0; k < t->op->call->operand_count; k++)
+    for (int k = 0; k < call_of(t)->operand_count; k++)
         if (k != i && ((t->t[k].over == j && k != j) || t->t[k].over == i))
             return; /* taken */
     to->over = j;
@@ -171,7 +170,7 @@ static void draw(trial *t, const planes_op *op, nrg_dtype dtype, uint64_t *rando
 {
     static const unsigned char orders[6][DIMS] = {{0, 1, 2}, {0, 2, 1}, {1, 0, 2}, {1, 2, 0}, {2, 0, 1}, {2, 1, 0}};
     static double any;
-    const int count = op->call->operand_count, is_one_order = test_draw(random, 3) == 0;
+    const int count = op->function->call->operand_count, is_one_order = test_draw(random, 3) == 0;
     const unsigned char *order = orders[test_draw(random, 6)];
     memset(t, 0, sizeof *t);
     t->op = op;
@@ -184,7 +183,7 @@ static void draw(trial *t, const planes_op *op, nrg_dtype dtype, uint64_t *rando
     for (int i = 0; i < count; i++)
         set_pointer(t, i, !operand_of(t, i)->may_be_absent || there >> i & 1 ? &any : NULL);
     t->sizes.n[NRG_ONE] = 1;
-    ck_assert_int_eq(op->call->measure((const void *const *)t->part, &t->sizes), NRG_OK);
+    ck_assert_int_eq(op->function->call->measure((const void *const *)t->part, &t->sizes), NRG_OK);
     for (int i = 0; i < count; i++) {
         const nrg_operand *o = operand_of(t, i);
         tensor *to = &t->t[i];
@@ -219,7 +218,7 @@ static void draw(trial *t, const planes_op *op, nrg_dtype dtype, uint64_t *rando
 
 static void free_trial(trial *t)
 {
-    for (int i = 0; i < t->op->call->operand_count; i++) {
+    for (int i = 0; i < call_of(t)->operand_count; i++) {
         free(t->t[i].matrix);
         free(t->t[i].contents);
         free(t->t[i].memory);
@@ -232,10 +231,10 @@ static void free_trial(trial *t)
 static void run_shares(const trial *t, int nth)
 {
     for (int ith = nth - 1; ith >= 0; ith--)
-        ck_assert_msg(t->op->run(t->part, ith, nth) == NRG_OK, "%s: %s", test_note,
-                      nrg_status_string(t->op->run(t->part, ith, nth)));
+        ck_assert_msg(t->op->function->run(t->part, ith, nth) == NRG_OK, "%s: %s", test_note,
+                      nrg_status_string(t->op->function->run(t->part, ith, nth)));
     for (int ith = 0; ith < nth && t->op->reduce; ith++)
-        ck_assert_int_eq(t->op->reduce(t->part, ith, nth), NRG_OK);
+        ck_assert_int_eq(t->op->reduce->run(t->part, ith, nth), NRG_OK);
 }
 
 /* All rows as one matrix. */
@@ -245,7 +244,7 @@ static void run_matrix(const trial *in_planes)
     for (int i = 0; i < PARTS; i++)
         t.part[i] = t.bytes[i];
     set_rows(&t, all_rows(&t) * (t.op->split ? t.op->split(t.part) : 1), 1, 1);
-    for (int i = 0; i < t.op->call->operand_count; i++) {
+    for (int i = 0; i < call_of(&t)->operand_count; i++) {
         tensor *to = &t.t[i];
         if (!to->is_there)
             continue;
@@ -262,7 +261,7 @@ static void run_matrix(const trial *in_planes)
 static void run_planes(trial *t, int nth)
 {
     set_rows(t, t->n[0], t->n[1], t->n[2]);
-    for (int i = 0; i < t->op->call->operand_count; i++)
+    for (int i = 0; i < call_of(t)->operand_count; i++)
         if (t->t[i].is_there) {
             memcpy(t->t[i].memory, t->t[i].before, t->t[i].bytes);
             set_pointer(t, i, t->t[t->t[i].over].memory);
@@ -273,7 +272,7 @@ static void run_planes(trial *t, int nth)
 /* Results are the matrix's, and whatever is no result is as before. */
 static void compare(trial *t)
 {
-    for (int i = 0; i < t->op->call->operand_count; i++) {
+    for (int i = 0; i < call_of(t)->operand_count; i++) {
         const nrg_operand *o = operand_of(t, i);
         tensor *to = &t->t[i], *at = &t->t[to->over];
         if (!to->is_there || o->role == NRG_IN || o->role == NRG_SCRATCH)
@@ -282,12 +281,12 @@ static void compare(trial *t)
             ck_assert_msg(memcmp(at->memory + offset_of(t, to, n), to->matrix + n * to->row, to->row) == 0, "%s: row %zu of %s",
                           test_note, n, o->name);
     }
-    for (int i = 0; i < t->op->call->operand_count; i++) {
+    for (int i = 0; i < call_of(t)->operand_count; i++) {
         tensor *to = &t->t[i], *at = &t->t[to->over];
         for (size_t n = 0; to->is_there && operand_of(t, i)->role != NRG_IN && n < to->rows; n++)
             memcpy(at->memory + offset_of(t, to, n), at->before + offset_of(t, to, n), to->row);
     }
-    for (int i = 0; i < t->op->call->operand_count; i++)
+    for (int i = 0; i < call_of(t)->operand_count; i++)
         if (t->t[i].is_there && operand_of(t, i)->role != NRG_SCRATCH)
             ck_assert_msg(memcmp(t->t[i].memory, t->t[i].before, t->t[i].bytes) == 0, "%s: something beside the rows of %s",
                           test_note, operand_of(t, i)->name);
@@ -356,8 +355,6 @@ static uint32_t draw_heads(void *const *part, nrg_dtype dtype, uint64_t *random)
     return there & ~NRG_BIT(NRG_NORM_Z);
 }
 
-static nrg_status run_forward(void *const *part, int ith, int nth) { return nrg_norm_forward(part[SPEC], part[ARGS], ith, nth); }
-
 #define BACKWARD(name) NRG_BIT(NRG_NORM_BACKWARD_##name)
 
 static uint32_t draw_backward(void *const *part, nrg_dtype dtype, uint64_t *random)
@@ -381,16 +378,6 @@ static uint32_t draw_backward(void *const *part, nrg_dtype dtype, uint64_t *rand
     else
         there &= ~(BACKWARD(Z) | BACKWARD(DZ));
     return there;
-}
-
-static nrg_status run_backward(void *const *part, int ith, int nth)
-{
-    return nrg_norm_backward(part[SPEC], part[ARGS], ith, nth);
-}
-
-static nrg_status run_reduce(void *const *part, int ith, int nth)
-{
-    return nrg_norm_backward_reduce(part[SPEC], part[ARGS], ith, nth);
 }
 
 /* Both norms with one spec: the first's is the trial's. */
@@ -423,33 +410,11 @@ static uint32_t draw_sandwich_backward(void *const *part, nrg_dtype dtype, uint6
     return (there & ~unused) | (uint32_t)test_draw(random, 8) << (NRG_SANDWICH_BACKWARD_OPERANDS - 3);
 }
 
-static nrg_status run_sandwich(void *const *part, int ith, int nth)
-{
-    return nrg_norm_sandwich_forward(part[SPEC], part[NRG_SANDWICH_SECOND], part[NRG_SANDWICH_ARGS], ith, nth);
-}
-
-static nrg_status run_sandwich_back(void *const *part, int ith, int nth)
-{
-    return nrg_norm_sandwich_backward(part[SPEC], part[NRG_SANDWICH_SECOND], part[NRG_SANDWICH_ARGS], ith, nth);
-}
-
-static nrg_status run_sandwich_reduce(void *const *part, int ith, int nth)
-{
-    return nrg_norm_sandwich_backward_reduce(part[SPEC], part[NRG_SANDWICH_SECOND], part[NRG_SANDWICH_ARGS], ith, nth);
-}
-
 static uint32_t draw_activation(void *const *part, nrg_dtype dtype, uint64_t *random)
 {
     const nrg_activation g = (nrg_activation)test_draw(random, NRG_ACTIVATION_COUNT);
     *(nrg_activation_args *)part[0] = nrg_activation_args_init(g, dtype, 0, 1 + test_draw(random, 70), NULL, NULL);
     return 0;
-}
-
-static nrg_status run_activation(void *const *part, int ith, int nth) { return nrg_activation_rows_forward(part[0], ith, nth); }
-
-static nrg_status run_activation_back(void *const *part, int ith, int nth)
-{
-    return nrg_activation_rows_backward(part[0], ith, nth);
 }
 
 /* Of two tensors, or of pairs. */
@@ -474,9 +439,6 @@ static uint32_t draw_glu_backward(void *const *part, nrg_dtype dtype, uint64_t *
                         NRG_BIT(NRG_GLU_BACKWARD_DB),
                     NRG_BIT(NRG_GLU_BACKWARD_X) | NRG_BIT(NRG_GLU_BACKWARD_DX));
 }
-
-static nrg_status run_glu(void *const *part, int ith, int nth) { return nrg_glu_forward(part[0], ith, nth); }
-static nrg_status run_glu_back(void *const *part, int ith, int nth) { return nrg_glu_backward(part[0], ith, nth); }
 
 /* Formats whose rows lie alone: others have fewer rows of bytes than of floats. */
 static nrg_quant_format draw_format(uint64_t *random, size_t *dim)
@@ -503,9 +465,6 @@ static uint32_t draw_dequantize(void *const *part, nrg_dtype dtype, uint64_t *ra
     return nrg_quant_has_scales(format) ? NRG_BIT(NRG_DEQUANTIZE_SCALES) : 0;
 }
 
-static nrg_status run_quantize(void *const *part, int ith, int nth) { return nrg_quantize(part[0], ith, nth); }
-static nrg_status run_dequantize(void *const *part, int ith, int nth) { return nrg_dequantize(part[0], ith, nth); }
-
 /* Heads are planes, and samples volumes: what is one number a head is not there. */
 static uint32_t draw_softmax(void *const *part, nrg_dtype dtype, uint64_t *random)
 {
@@ -525,32 +484,24 @@ static uint32_t draw_softmax_backward(void *const *part, nrg_dtype dtype, uint64
     return args->cap < 4 ? NRG_BIT(NRG_SOFTMAX_BACKWARD_X) : 0;
 }
 
-static nrg_status run_softmax(void *const *part, int ith, int nth) { return nrg_softmax_forward(part[0], ith, nth); }
-static nrg_status run_softmax_back(void *const *part, int ith, int nth) { return nrg_softmax_backward(part[0], ith, nth); }
-
 #define SCORES(type) 0, NRG_AT(type, queries), NRG_AT(type, heads), NRG_AT(type, batch)
 #define ROWS(part, type) part, NRG_AT(type, rows), NRG_AT(type, rows2), NRG_AT(type, rows3)
 
 static const planes_op ops[] = {
-    {"norm_forward", &nrg_call_norm_forward, ROWS(ARGS, nrg_norm_args), draw_forward, run_forward, NULL, split_groups},
-    {"norm_forward of heads", &nrg_call_norm_forward, ROWS(ARGS, nrg_norm_args), draw_heads, run_forward, NULL, split_groups},
-    {"norm_sandwich", &nrg_call_norm_sandwich_forward, ROWS(NRG_SANDWICH_ARGS, nrg_norm_sandwich_args), draw_sandwich_forward,
-     run_sandwich, NULL, NULL},
-    {"norm_sandwich_backward", &nrg_call_norm_sandwich_backward, ROWS(NRG_SANDWICH_ARGS, nrg_norm_sandwich_backward_args),
-     draw_sandwich_backward, run_sandwich_back, run_sandwich_reduce, NULL},
-    {"activation_rows", &nrg_call_activation_rows_forward, ROWS(0, nrg_activation_args), draw_activation, run_activation, NULL,
-     NULL},
-    {"norm_backward", &nrg_call_norm_backward, ROWS(ARGS, nrg_norm_backward_args), draw_backward, run_backward, run_reduce,
-     split_groups},
-    {"activation_rows_backward", &nrg_call_activation_rows_backward, ROWS(0, nrg_activation_args), draw_activation,
-     run_activation_back, NULL, NULL},
-    {"glu", &nrg_call_glu_forward, ROWS(0, nrg_glu_args), draw_glu_forward, run_glu, NULL, NULL},
-    {"glu_backward", &nrg_call_glu_backward, ROWS(0, nrg_glu_args), draw_glu_backward, run_glu_back, NULL, NULL},
-    {"quantize", &nrg_call_quantize, ROWS(0, nrg_quantize_args), draw_quantize, run_quantize, NULL, NULL},
-    {"dequantize", &nrg_call_dequantize, ROWS(0, nrg_dequantize_args), draw_dequantize, run_dequantize, NULL, NULL},
-    {"softmax", &nrg_call_softmax_forward, SCORES(nrg_softmax_args), draw_softmax, run_softmax, NULL, NULL},
-    {"softmax_backward", &nrg_call_softmax_backward, SCORES(nrg_softmax_backward_args), draw_softmax_backward, run_softmax_back,
-     NULL, NULL},
+    {&invoke_norm_forward, NULL, ROWS(ARGS, nrg_norm_args), draw_forward, split_groups},
+    {&invoke_norm_forward, NULL, ROWS(ARGS, nrg_norm_args), draw_heads, split_groups},
+    {&invoke_norm_sandwich_forward, NULL, ROWS(NRG_SANDWICH_ARGS, nrg_norm_sandwich_args), draw_sandwich_forward, NULL},
+    {&invoke_norm_sandwich_backward, &invoke_norm_sandwich_backward_reduce,
+     ROWS(NRG_SANDWICH_ARGS, nrg_norm_sandwich_backward_args), draw_sandwich_backward, NULL},
+    {&invoke_activation_rows_forward, NULL, ROWS(0, nrg_activation_args), draw_activation, NULL},
+    {&invoke_norm_backward, &invoke_norm_backward_reduce, ROWS(ARGS, nrg_norm_backward_args), draw_backward, split_groups},
+    {&invoke_activation_rows_backward, NULL, ROWS(0, nrg_activation_args), draw_activation, NULL},
+    {&invoke_glu_forward, NULL, ROWS(0, nrg_glu_args), draw_glu_forward, NULL},
+    {&invoke_glu_backward, NULL, ROWS(0, nrg_glu_args), draw_glu_backward, NULL},
+    {&invoke_quantize, NULL, ROWS(0, nrg_quantize_args), draw_quantize, NULL},
+    {&invoke_dequantize, NULL, ROWS(0, nrg_dequantize_args), draw_dequantize, NULL},
+    {&invoke_softmax_forward, NULL, SCORES(nrg_softmax_args), draw_softmax, NULL},
+    {&invoke_softmax_backward, NULL, SCORES(nrg_softmax_backward_args), draw_softmax_backward, NULL},
 };
 
 START_TEST(planes_are_one_matrix)
@@ -568,8 +519,8 @@ START_TEST(planes_are_one_matrix)
             run_matrix(&t);
             for (size_t p = 0; p < count; p++)
                 for (size_t k = 0; k < sizeof shares / sizeof shares[0]; k++) {
-                    snprintf(test_note, sizeof test_note, "%s, case %d, dtype %d, %s, %zu x %zu x %zu rows, %d shares", op->name,
-                             n, (int)dtype, nrg_isa_name(paths[p]), t.n[0], t.n[1], t.n[2], shares[k]);
+                    snprintf(test_note, sizeof test_note, "%s, case %d, dtype %d, %s, %zu x %zu x %zu rows, %d shares",
+                             op->function->name, n, (int)dtype, nrg_isa_name(paths[p]), t.n[0], t.n[1], t.n[2], shares[k]);
                     ck_assert_int_eq(nrg_isa_set(paths[p]), NRG_OK);
                     run_planes(&t, shares[k]);
                     compare(&t);
