@@ -43,8 +43,10 @@ typedef struct trial {
     void *part[NRG_PARTS];
     nrg_sizes sizes;
     verdict_operand operands[NRG_OPERANDS];
-    unsigned char *behind;        /* all operands */
-    size_t room;                  /* bytes of memory in which this call's operands stand */
+    unsigned char *behind; /* all operands */
+    size_t room;           /* bytes of memory in which this call's operands stand */
+    sound_size numbers[SOUND_SIZES];
+    int number_count;
     uint32_t there, settled, met; /* operands, those that some variant has or forbids; statuses that came back */
 } trial;
 
@@ -603,9 +605,9 @@ static void wrong_slices(trial *t, int i)
 static void no_elements(trial *t)
 {
     what = "nothing to do";
-    for (int i = 0; i < t->sound->size_count; i++)
+    for (int i = 0; i < t->number_count; i++)
         for (int has_pointers = 0; has_pointers < 2; has_pointers++) {
-            set_number(t, t->sound->sizes[i].part, t->sound->sizes[i].at, 0);
+            set_number(t, t->numbers[i].part, t->numbers[i].at, 0);
             for (int k = 0; k < call_of(t)->operand_count && !has_pointers; k++)
                 set_pointer(t, k, NULL);
             int is_open;
@@ -633,10 +635,10 @@ static void wrong_sizes(trial *t)
 {
     const size_t numbers[] = {SIZE_MAX, SIZE_MAX / 2, SIZE_MAX / 4, SIZE_MAX / 8 + 1};
     what = "a number of elements that memory does not hold";
-    for (int i = 0; i < t->sound->size_count; i++)
+    for (int i = 0; i < t->number_count; i++)
         for (size_t k = 0; k < sizeof numbers / sizeof numbers[0]; k++) {
             int is_open;
-            set_number(t, t->sound->sizes[i].part, t->sound->sizes[i].at, numbers[k]);
+            set_number(t, t->numbers[i].part, t->numbers[i].at, numbers[k]);
             if (verdict_of(call_of(t), (const void *const *)t->part, 0, 1, &is_open) == NRG_OK) {
                 set_up(t); /* a single row of them would fit an address space */
                 continue;
@@ -719,6 +721,7 @@ START_TEST(wrong_one_at_a_time)
         t.sound = sound;
         t.before = earlier ? wild_find(earlier, sound) : NULL;
         t.variant = variant;
+        t.number_count = sound_sizes(sound, t.numbers);
         set_up(&t);
         what = "nothing";
         accepted_outputs(&t, 1);

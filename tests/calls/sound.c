@@ -3,6 +3,7 @@
 
 #include "../../src/operands/rope.h"
 #include "../harness/support.h"
+#include "verdict.h"
 
 extern const sound_family sound_activation, sound_score_bias, sound_channel_norm, sound_embed, sound_norm, sound_norm_sandwich,
     sound_quantize, sound_recurrent, sound_relative, sound_rope, sound_softmax;
@@ -61,3 +62,53 @@ static nrg_status make(const sound_call *s, void *const *part, int asks, int ith
 
 nrg_status sound_run(const sound_call *s, void *const *part, int ith, int nth) { return make(s, part, 0, ith, nth); }
 nrg_status sound_ask(const sound_call *s, void *const *part) { return make(s, part, 1, 0, 1); }
+
+/* Whether the description is of larger operands with twice the number in these eight bytes; or, without operands, still right. */
+static int is_size(const sound_call *s, void *const *part, int i, size_t at)
+{
+    const nrg_call *call = s->function->call;
+    nrg_sizes sizes, larger;
+    verdict_operand operands[NRG_OPERANDS];
+    size_t number;
+    memcpy(&number, (char *)part[i] + at, sizeof number);
+    for (int k = 0; k < call->range_count; k++)
+        if (call->ranges[k].part == i && call->ranges[k].at / sizeof at == at / sizeof at)
+            return 0; /* an option */
+    if (!number || number > INT32_MAX || (i == SOUND_SHARES && s->workspace))
+        return 0;
+    const size_t twice = 2 * number;
+    verdict_measure(call, (const void *const *)part, &sizes, operands);
+    memcpy((char *)part[i] + at, &twice, sizeof twice);
+    const nrg_status status = verdict_measure(call, (const void *const *)part, &larger, operands);
+    memcpy((char *)part[i] + at, &number, sizeof number);
+    return status == NRG_OK && (!call->operand_count || memcmp(sizes.n, larger.n, sizeof sizes.n) != 0);
+}
+
+int sound_sizes(const sound_call *s, sound_size sizes[SOUND_SIZES])
+{
+    static double any;
+    static _Alignas(16) unsigned char parts[NRG_PARTS][SOUND_PART_BYTES];
+    const nrg_call *call = s->function->call;
+    void *const part[NRG_PARTS] = {parts[0], parts[1], parts[2], parts[3], parts[4]};
+    int count = 0;
+    for (int variant = 0; variant < s->variants; variant++) {
+        memset(parts, 0, sizeof parts);
+        const uint32_t there = s->set_up(part, variant);
+        for (int i = 0; i < call->operand_count; i++) {
+            const nrg_operand *o = &call->operands[i];
+            const void *pointer = !o->may_be_absent || there >> i & 1 ? &any : NULL;
+            memcpy(parts[o->part] + o->at, &pointer, sizeof pointer);
+        }
+        for (int i = 0; i < call->part_count; i++)
+            for (size_t at = 0; at + sizeof at <= call->parts[i].size; at += sizeof at) {
+                int k = 0;
+                while (k < count && (sizes[k].part != i || sizes[k].at != at))
+                    k++;
+                if (k == count && !(at == 0 && call->parts[i].least) && is_size(s, part, i, at)) {
+                    ck_assert_int_lt(count, SOUND_SIZES);
+                    sizes[count++] = (sound_size){(unsigned char)i, (uint16_t)at};
+                }
+            }
+    }
+    return count;
+}

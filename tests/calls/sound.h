@@ -70,12 +70,6 @@ typedef struct sound_wrong {
         .part = (index), .bytes = sizeof(void *), .at = NRG_AT(type, field), .status = NRG_ERR_NULL                              \
     }
 
-/* A number of elements in a struct: too many of them must be refused. */
-typedef struct sound_size {
-    unsigned char part;
-    uint16_t at;
-} sound_size;
-
 typedef struct sound_call {
     const invoke_function *function;
     int variants;
@@ -86,8 +80,6 @@ typedef struct sound_call {
 
     const sound_wrong *wrong; /* of variant 0, up to the first WRONG_VARIANT */
     int wrong_count;
-    const sound_size *sizes;
-    int size_count;
 
     /* Operands have their places and hold small numbers: whatever else has to be in them, ids above all. May be NULL. */
     void (*fill)(void *const *part);
@@ -114,7 +106,6 @@ typedef struct sound_call {
 
 /* For the table of a family. */
 #define WRONG(list) .wrong = list, .wrong_count = NRG_COUNT(list)
-#define NUMBERS(list) .sizes = list, .size_count = NRG_COUNT(list)
 
 static inline const char *sound_name(const sound_call *s) { return s->function->name; }
 static inline int sound_has_shares(const sound_call *s) { return s->function->ask != NULL; }
@@ -124,6 +115,18 @@ nrg_status sound_run(const sound_call *s, void *const *part, int ith, int nth);
 
 /* What sound_run would return; of a function with shares. */
 nrg_status sound_ask(const sound_call *s, void *const *part);
+
+/* A number of elements in a struct. */
+typedef struct sound_size {
+    unsigned char part;
+    uint16_t at;
+} sound_size;
+
+enum { SOUND_SIZES = 32 };
+
+/* The fields that lengths and numbers of rows depend on, in some variant; of a call without operands, all that may be larger.
+ * Returns how many there are. */
+int sound_sizes(const sound_call *s, sound_size sizes[SOUND_SIZES]);
 
 /* The calls of a family. */
 typedef struct sound_family {

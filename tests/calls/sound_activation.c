@@ -92,22 +92,13 @@ static const sound_wrong wrong_glu_back[] = {GLU_OPTIONS, GLU_U64(da, 64, NRG_ER
                                              GLU_U64(db, 64, NRG_ERR_COMBINATION), WRONG_VARIANT(1),
                                              GLU_U64(dx, 64, NRG_ERR_COMBINATION)};
 
-static const sound_size glu_sizes[] = {
-    {ARGS, NRG_AT(nrg_glu_args, rows)}, {ARGS, NRG_AT(nrg_glu_args, rows2)}, {ARGS, NRG_AT(nrg_glu_args, rows3)}};
-
-static const sound_size rows_sizes[] = {{ARGS, NRG_AT(nrg_activation_args, rows)},
-                                        {ARGS, NRG_AT(nrg_activation_args, rows2)},
-                                        {ARGS, NRG_AT(nrg_activation_args, rows3)}};
-
-static const sound_size sizes[] = {{ARGS, NRG_AT(nrg_activation_flat, count)}};
-
 static const sound_call calls[] = {
-    {&invoke_activation_forward, 2, set_up, NUMBERS(sizes)},
-    {&invoke_activation_backward, 2, set_up, NUMBERS(sizes)},
-    {&invoke_activation_rows_forward, 2, set_up_rows, WRONG(wrong_rows), NUMBERS(rows_sizes)},
-    {&invoke_activation_rows_backward, 2, set_up_rows, WRONG(wrong_rows_back), NUMBERS(rows_sizes)},
-    {&invoke_glu_forward, GLU_VARIANTS, set_up_glu_forward, WRONG(wrong_glu), NUMBERS(glu_sizes)},
-    {&invoke_glu_backward, 2, set_up_glu_backward, WRONG(wrong_glu_back), NUMBERS(glu_sizes)},
+    {&invoke_activation_forward, 2, .set_up = set_up},
+    {&invoke_activation_backward, 2, .set_up = set_up},
+    {&invoke_activation_rows_forward, 2, set_up_rows, WRONG(wrong_rows)},
+    {&invoke_activation_rows_backward, 2, set_up_rows, WRONG(wrong_rows_back)},
+    {&invoke_glu_forward, GLU_VARIANTS, set_up_glu_forward, WRONG(wrong_glu)},
+    {&invoke_glu_backward, 2, set_up_glu_backward, WRONG(wrong_glu_back)},
 };
 
 const sound_family sound_activation = {"activation", calls, NRG_COUNT(calls)};

@@ -172,9 +172,6 @@ static const sound_wrong wrong_forward[] = {
 
 static const sound_wrong wrong_sums[] = {WRONG_SPEC, WRONG_ARGS, WITH(samples, 0), ARGS_U64(positions, 0, NRG_ERR_DIM),
                                          WRONG_GROUPS};
-static const sound_size forward_sizes[] = {{SPEC, NRG_AT(nrg_channel_norm_spec, channels)},
-                                           {ARGS, NRG_AT(nrg_channel_norm_args, samples)},
-                                           {ARGS, NRG_AT(nrg_channel_norm_args, positions)}};
 
 /* ---- statistics in parts ---- */
 
@@ -190,8 +187,6 @@ static uint32_t set_up_add(void *const *part, int variant)
     ((nrg_channel_norm_sums_add_args *)part[0])->sets = 3;
     return 0;
 }
-
-static const sound_size add_sizes[] = {{0, NRG_AT(nrg_channel_norm_sums_add_args, sets)}};
 
 /* Batch norm, with running statistics; group norm. */
 static uint32_t set_up_statistics(void *const *part, int variant)
@@ -240,7 +235,6 @@ static nrg_status spoil_statistics(void *const *part, int n)
 static const sound_wrong wrong_statistics[] = {WRONG_CHANNELS, WITHOUT_RUNNING, SPEC_U32(centred, 0, NRG_OK), WRONG_AVERAGE,
                                                WRONG_GROUPS};
 static const sound_wrong wrong_fold[] = {WRONG_CHANNELS, WRONG_GROUPS};
-static const sound_size channels_size[] = {{SPEC, NRG_AT(nrg_channel_norm_spec, channels)}};
 
 /* ---- folding ---- */
 
@@ -389,9 +383,6 @@ static const sound_wrong wrong_backward[] = {
     WITH_OVER_GROUP,
     SPEC_U64(groups, 2, NRG_ERR_COMBINATION),
 };
-static const sound_size backward_sizes[] = {{SPEC, NRG_AT(nrg_channel_norm_spec, channels)},
-                                            {ARGS, NRG_AT(nrg_channel_norm_backward_args, samples)},
-                                            {ARGS, NRG_AT(nrg_channel_norm_backward_args, positions)}};
 
 /* Without operands: dw and db are there or not. */
 static uint32_t set_up_workspace(void *const *part, int variant)
@@ -458,20 +449,19 @@ static const sound_wrong wrong_backward_sums[] = {
 };
 
 static const sound_call calls[] = {
-    {&invoke_channel_norm_forward, VARIANTS, set_up_forward, WRONG(wrong_forward), NUMBERS(forward_sizes), .fill = fill_forward},
-    {&invoke_channel_norm_sums, 2, set_up_sums, WRONG(wrong_sums), NUMBERS(forward_sizes)},
-    {&invoke_channel_norm_sums_add, 1, set_up_add, NUMBERS(add_sizes)},
-    {&invoke_channel_norm_statistics, 2, set_up_statistics, WRONG(wrong_statistics), NUMBERS(channels_size), .fill = fill_sums,
+    {&invoke_channel_norm_forward, VARIANTS, set_up_forward, WRONG(wrong_forward), .fill = fill_forward},
+    {&invoke_channel_norm_sums, 2, set_up_sums, WRONG(wrong_sums)},
+    {&invoke_channel_norm_sums_add, 1, .set_up = set_up_add},
+    {&invoke_channel_norm_statistics, 2, set_up_statistics, WRONG(wrong_statistics), .fill = fill_sums,
      .spoil = spoil_statistics},
-    {&invoke_channel_norm_fold, 2, set_up_fold, WRONG(wrong_fold), NUMBERS(channels_size)},
-    {&invoke_channel_norm_backward, BACKWARD_VARIANTS, set_up_backward, WRONG(wrong_backward), NUMBERS(backward_sizes),
-     .fill = fill_backward, .spoil = spoil_backward},
-    {&invoke_channel_norm_backward_reduce, BACKWARD_VARIANTS, set_up_backward, WRONG(wrong_backward), NUMBERS(backward_sizes),
-     .fill = fill_backward, .spoil = spoil_backward, .spares = spared_by_reduce},
-    {&invoke_channel_norm_backward_sums, 2, set_up_backward_sums, WRONG(wrong_backward_sums), NUMBERS(backward_sizes),
-     .fill = fill_backward, .spoil = spoil_backward},
-    {&invoke_channel_norm_backward_workspace, BACKWARD_VARIANTS, set_up_workspace, WRONG(wrong_workspace),
-     NUMBERS(backward_sizes)},
+    {&invoke_channel_norm_fold, 2, set_up_fold, WRONG(wrong_fold)},
+    {&invoke_channel_norm_backward, BACKWARD_VARIANTS, set_up_backward, WRONG(wrong_backward), .fill = fill_backward,
+     .spoil = spoil_backward},
+    {&invoke_channel_norm_backward_reduce, BACKWARD_VARIANTS, set_up_backward, WRONG(wrong_backward), .fill = fill_backward,
+     .spoil = spoil_backward, .spares = spared_by_reduce},
+    {&invoke_channel_norm_backward_sums, 2, set_up_backward_sums, WRONG(wrong_backward_sums), .fill = fill_backward,
+     .spoil = spoil_backward},
+    {&invoke_channel_norm_backward_workspace, BACKWARD_VARIANTS, set_up_workspace, WRONG(wrong_workspace)},
 };
 
 const sound_family sound_channel_norm = {"channel_norm", calls, NRG_COUNT(calls)};

@@ -118,8 +118,6 @@ static const sound_wrong wrong[] = {WRONG_TERMS,
                                     TERMS_U32(table_dtype, NRG_BF16, NRG_ERR_DTYPE),
                                     WITH_U64(ARGS, nrg_embed_args, rows, 0),
                                     TERMS_U32(dtype, 7, NRG_ERR_ENUM)};
-static const sound_size sizes[] = {
-    {ARGS, NRG_AT(nrg_embed_args, rows)}, {ARGS, NRG_AT(nrg_embed_args, dim)}, {TERMS, NRG_AT(nrg_embed_terms, table[0].rows)}};
 
 /* ---- with the norm ---- */
 
@@ -149,7 +147,6 @@ static const sound_wrong wrong_norm[] = {
     WRONG_U64(NORM, nrg_norm_args, rows, 0, NRG_OK),
 };
 /* rows and dim stand in two structs each, and may not differ */
-static const sound_size norm_sizes[] = {{TERMS, NRG_AT(nrg_embed_terms, table[0].rows)}};
 
 /* ---- backward ---- */
 
@@ -297,9 +294,6 @@ static const sound_wrong wrong_backward[] = {
     GRADIENT_U64(0, rows, ENTRIES - 1, NRG_ERR_WORKSPACE),
     GRADIENT_U64(2, period, 4, NRG_ERR_POSITION),
 };
-static const sound_size backward_sizes[] = {{ARGS, NRG_AT(nrg_embed_backward_args, rows)},
-                                            {ARGS, NRG_AT(nrg_embed_backward_args, dim)},
-                                            {TERMS, NRG_AT(nrg_embed_gradients, table[0].rows)}};
 
 static uint32_t spared_by_order(void *const *part)
 {
@@ -345,15 +339,13 @@ static const sound_wrong wrong_workspace[] = {
 };
 
 static const sound_call calls[] = {
-    {&invoke_embed_forward, 3, set_up, WRONG(wrong), NUMBERS(sizes), .fill = fill, .spoil = spoil, .bind = bind_tables},
-    {&invoke_embed_norm_forward, 3, set_up_norm, WRONG(wrong_norm), NUMBERS(norm_sizes), .fill = fill, .spoil = spoil,
-     .bind = bind_tables},
-    {&invoke_embed_backward_order, 4, set_up_backward, WRONG(wrong_order), NUMBERS(backward_sizes), .fill = fill_order,
-     .spoil = spoil_order, .spares = spared_by_order, .bind = bind_gradients},
-    {&invoke_embed_backward, 4, set_up_backward, WRONG(wrong_backward), NUMBERS(backward_sizes), .fill = fill_backward,
-     .spoil = spoil_backward, .spares = spared_by_sums, .bind = bind_gradients},
-    {&invoke_embed_backward_workspace, 3, set_up_workspace, WRONG(wrong_workspace), NUMBERS(backward_sizes),
-     .bind = bind_gradients},
+    {&invoke_embed_forward, 3, set_up, WRONG(wrong), .fill = fill, .spoil = spoil, .bind = bind_tables},
+    {&invoke_embed_norm_forward, 3, set_up_norm, WRONG(wrong_norm), .fill = fill, .spoil = spoil, .bind = bind_tables},
+    {&invoke_embed_backward_order, 4, set_up_backward, WRONG(wrong_order), .fill = fill_order, .spoil = spoil_order,
+     .spares = spared_by_order, .bind = bind_gradients},
+    {&invoke_embed_backward, 4, set_up_backward, WRONG(wrong_backward), .fill = fill_backward, .spoil = spoil_backward,
+     .spares = spared_by_sums, .bind = bind_gradients},
+    {&invoke_embed_backward_workspace, 3, set_up_workspace, WRONG(wrong_workspace), .bind = bind_gradients},
 };
 
 const sound_family sound_embed = {"embed", calls, NRG_COUNT(calls)};

@@ -84,15 +84,6 @@ static const sound_wrong wrong_workspace[] = {
     WRONG_BYTES(WIDE, 1),
 };
 
-#define SIZES(type)                                                                                                              \
-    {                                                                                                                            \
-        {SPEC, NRG_AT(nrg_norm_spec, dim)}, {ARGS, NRG_AT(type, rows)}, {ARGS, NRG_AT(type, rows2)},                             \
-        {                                                                                                                        \
-            ARGS, NRG_AT(type, rows3)                                                                                            \
-        }                                                                                                                        \
-    }
-static const sound_size forward_sizes[] = SIZES(nrg_norm_args), sizes[] = SIZES(nrg_norm_backward_args);
-
 /* Planes and volumes, and what repeats. */
 #define SET_PLANES(args, variant)                                                                                                \
     do {                                                                                                                         \
@@ -266,13 +257,13 @@ static uint32_t spared_by_reduce(void *const *part)
 }
 
 static const sound_call calls[] = {
-    {&invoke_norm_forward, FORWARD_VARIANTS, set_up_forward, WRONG(wrong_forward), NUMBERS(forward_sizes)},
-    {&invoke_norm_statistics, VARIANTS, set_up_statistics, WRONG(wrong_statistics), NUMBERS(forward_sizes)},
-    {&invoke_norm_elements, VARIANTS, set_up_elements, WRONG(wrong_elements), NUMBERS(forward_sizes)},
-    {&invoke_norm_backward, VARIANTS, set_up_backward, WRONG(wrong_backward), NUMBERS(sizes), .spoil = spoil_backward},
-    {&invoke_norm_backward_reduce, VARIANTS, set_up_backward, WRONG(wrong_backward), NUMBERS(sizes), .spoil = spoil_backward,
+    {&invoke_norm_forward, FORWARD_VARIANTS, set_up_forward, WRONG(wrong_forward)},
+    {&invoke_norm_statistics, VARIANTS, set_up_statistics, WRONG(wrong_statistics)},
+    {&invoke_norm_elements, VARIANTS, set_up_elements, WRONG(wrong_elements)},
+    {&invoke_norm_backward, VARIANTS, set_up_backward, WRONG(wrong_backward), .spoil = spoil_backward},
+    {&invoke_norm_backward_reduce, VARIANTS, set_up_backward, WRONG(wrong_backward), .spoil = spoil_backward,
      .spares = spared_by_reduce},
-    {&invoke_norm_backward_workspace, VARIANTS, set_up_workspace, WRONG(wrong_workspace), NUMBERS(sizes)},
+    {&invoke_norm_backward_workspace, VARIANTS, set_up_workspace, WRONG(wrong_workspace)},
 };
 
 const sound_family sound_norm = {"norm", calls, NRG_COUNT(calls)};

@@ -61,12 +61,6 @@ static const sound_wrong wrong_workspace[] = {
     WRONG_U64(SECOND, nrg_norm_spec, dim, SIZE_MAX, NRG_ERR_OVERFLOW),
 };
 
-#define SIZES(type)                                                                                                              \
-    {                                                                                                                            \
-        {ARGS, NRG_AT(type, rows)}, {ARGS, NRG_AT(type, rows2)}, { ARGS, NRG_AT(type, rows3) }                                   \
-    }
-static const sound_size forward_sizes[] = SIZES(nrg_norm_sandwich_args), sizes[] = SIZES(nrg_norm_sandwich_backward_args);
-
 static void set_specs(void *const *part, int variant)
 {
     nrg_norm_spec *first = part[FIRST], *second = part[SECOND];
@@ -153,11 +147,10 @@ static uint32_t spared_by_reduce(void *const *part)
 }
 
 static const sound_call calls[] = {
-    {&invoke_norm_sandwich_forward, FORWARD_VARIANTS, set_up_forward, WRONG(wrong_forward), NUMBERS(forward_sizes)},
-    {&invoke_norm_sandwich_backward, VARIANTS, set_up_backward, WRONG(wrong_backward), NUMBERS(sizes)},
-    {&invoke_norm_sandwich_backward_reduce, VARIANTS, set_up_backward, WRONG(wrong_backward), NUMBERS(sizes),
-     .spares = spared_by_reduce},
-    {&invoke_norm_sandwich_backward_workspace, VARIANTS, set_up_workspace, WRONG(wrong_workspace), NUMBERS(sizes)},
+    {&invoke_norm_sandwich_forward, FORWARD_VARIANTS, set_up_forward, WRONG(wrong_forward)},
+    {&invoke_norm_sandwich_backward, VARIANTS, set_up_backward, WRONG(wrong_backward)},
+    {&invoke_norm_sandwich_backward_reduce, VARIANTS, set_up_backward, WRONG(wrong_backward), .spares = spared_by_reduce},
+    {&invoke_norm_sandwich_backward_workspace, VARIANTS, set_up_workspace, WRONG(wrong_workspace)},
 };
 
 const sound_family sound_norm_sandwich = {"norm", calls, NRG_COUNT(calls)};

@@ -32,9 +32,6 @@ static uint32_t set_up_back(void *const *part, int variant)
 static const sound_wrong wrong[] = {WRONG_OF(nrg_quantize_args)};
 static const sound_wrong wrong_back[] = {WRONG_OF(nrg_dequantize_args)};
 
-static const sound_size sizes[] = {{ARGS, NRG_AT(nrg_quantize_args, rows2)}, {ARGS, NRG_AT(nrg_quantize_args, rows3)}};
-static const sound_size sizes_back[] = {{ARGS, NRG_AT(nrg_dequantize_args, rows2)}, {ARGS, NRG_AT(nrg_dequantize_args, rows3)}};
-
 static uint32_t set_up_hadamard(void *const *part, int variant)
 {
     *(nrg_hadamard_args *)part[ARGS] = nrg_hadamard_args_init(variant ? NRG_BF16 : NRG_F32, 3, variant ? 128 : 64, NULL, NULL);
@@ -49,13 +46,12 @@ static const sound_wrong wrong_hadamard[] = {HADAMARD_DIM(0, NRG_ERR_DIM),
                                              WRONG_U32(ARGS, nrg_hadamard_args, reserved, 1, NRG_ERR_STRUCT_SIZE),
                                              WRONG_STRIDE(ARGS, nrg_hadamard_args, x_stride),
                                              WRONG_STRIDE(ARGS, nrg_hadamard_args, o_stride)};
-static const sound_size sizes_hadamard[] = {{ARGS, NRG_AT(nrg_hadamard_args, rows)}};
 
 static const sound_call calls[] = {
-    {&invoke_quantize, 2, set_up, WRONG(wrong), NUMBERS(sizes)},
-    {&invoke_dequantize, 2, set_up_back, WRONG(wrong_back), NUMBERS(sizes_back)},
-    {&invoke_hadamard_forward, 2, set_up_hadamard, WRONG(wrong_hadamard), NUMBERS(sizes_hadamard)},
-    {&invoke_hadamard_backward, 2, set_up_hadamard, WRONG(wrong_hadamard), NUMBERS(sizes_hadamard)},
+    {&invoke_quantize, 2, set_up, WRONG(wrong)},
+    {&invoke_dequantize, 2, set_up_back, WRONG(wrong_back)},
+    {&invoke_hadamard_forward, 2, set_up_hadamard, WRONG(wrong_hadamard)},
+    {&invoke_hadamard_backward, 2, set_up_hadamard, WRONG(wrong_hadamard)},
 };
 
 const sound_family sound_quantize = {"quantize", calls, NRG_COUNT(calls)};

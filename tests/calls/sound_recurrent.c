@@ -35,10 +35,6 @@ static uint32_t set_up_recurrent(void *const *part, int variant)
     return variant == BESIDE ? 0 : NRG_BIT(NRG_RECURRENT_B);
 }
 
-static const sound_size recurrent_sizes[] = {{ARGS, NRG_AT(nrg_recurrent_args, dim)},
-                                             {ARGS, NRG_AT(nrg_recurrent_args, positions)},
-                                             {ARGS, NRG_AT(nrg_recurrent_args, chains)}};
-
 static uint32_t set_up_recurrent_backward(void *const *part, int variant)
 {
     nrg_recurrent_backward_args *args = part[ARGS];
@@ -64,10 +60,6 @@ static uint32_t reduce_spares(void *const *part)
     (void)part;
     return NRG_BIT(NRG_RECURRENT_BACKWARD_D_P0) | NRG_BIT(NRG_RECURRENT_BACKWARD_WORKSPACE);
 }
-
-static const sound_size recurrent_backward_sizes[] = {{ARGS, NRG_AT(nrg_recurrent_backward_args, dim)},
-                                                      {ARGS, NRG_AT(nrg_recurrent_backward_args, positions)},
-                                                      {ARGS, NRG_AT(nrg_recurrent_backward_args, chains)}};
 
 /* ---- the path of a dynamical system ---- */
 
@@ -179,23 +171,17 @@ static nrg_status spoil_times(void *const *part, int n)
         WRONG_F64(SPEC, nrg_floater_spec, t0, NAN, NRG_OK)
 static const sound_wrong wrong_floater[] = {WRONG_SPEC};
 static const sound_wrong wrong_floater_backward[] = {WRONG_SPEC};
-static const sound_size floater_sizes[] = {{SPEC, NRG_AT(nrg_floater_spec, dim)}, {SPEC, NRG_AT(nrg_floater_spec, positions)}};
-static const sound_size floater_backward_sizes[] = {{SPEC, NRG_AT(nrg_floater_spec, dim)},
-                                                    {SPEC, NRG_AT(nrg_floater_spec, positions)},
-                                                    {SPEC, NRG_AT(nrg_floater_spec, substeps)}};
 
 static const sound_call calls[] = {
-    {&invoke_recurrent_forward, RECURRENT_VARIANTS, set_up_recurrent, NUMBERS(recurrent_sizes)},
-    {&invoke_recurrent_backward, RECURRENT_VARIANTS, set_up_recurrent_backward, NUMBERS(recurrent_backward_sizes)},
-    {&invoke_recurrent_backward_reduce, RECURRENT_VARIANTS, set_up_recurrent_backward, NUMBERS(recurrent_backward_sizes),
-     .spares = reduce_spares},
-    {&invoke_recurrent_backward_workspace, RECURRENT_VARIANTS, set_up_recurrent_backward, NUMBERS(recurrent_backward_sizes)},
-    {&invoke_floater_forward, FLOATER_VARIANTS, set_up_floater, WRONG(wrong_floater), NUMBERS(floater_sizes),
-     .spoil = spoil_times, .after = quiet},
-    {&invoke_floater_workspace, FLOATER_VARIANTS, set_up_floater, NUMBERS(floater_sizes)},
-    {&invoke_floater_backward, FLOATER_VARIANTS, set_up_floater_backward, WRONG(wrong_floater_backward),
-     NUMBERS(floater_backward_sizes), .spoil = spoil_times, .after = quiet},
-    {&invoke_floater_backward_workspace, FLOATER_VARIANTS, set_up_floater_backward, NUMBERS(floater_backward_sizes)},
+    {&invoke_recurrent_forward, RECURRENT_VARIANTS, .set_up = set_up_recurrent},
+    {&invoke_recurrent_backward, RECURRENT_VARIANTS, .set_up = set_up_recurrent_backward},
+    {&invoke_recurrent_backward_reduce, RECURRENT_VARIANTS, set_up_recurrent_backward, .spares = reduce_spares},
+    {&invoke_recurrent_backward_workspace, RECURRENT_VARIANTS, .set_up = set_up_recurrent_backward},
+    {&invoke_floater_forward, FLOATER_VARIANTS, set_up_floater, WRONG(wrong_floater), .spoil = spoil_times, .after = quiet},
+    {&invoke_floater_workspace, FLOATER_VARIANTS, .set_up = set_up_floater},
+    {&invoke_floater_backward, FLOATER_VARIANTS, set_up_floater_backward, WRONG(wrong_floater_backward), .spoil = spoil_times,
+     .after = quiet},
+    {&invoke_floater_backward_workspace, FLOATER_VARIANTS, .set_up = set_up_floater_backward},
 };
 
 const sound_family sound_recurrent = {"recurrent", calls, NRG_COUNT(calls)};

@@ -68,11 +68,6 @@ static const sound_wrong wrong_scores[] = {WRONG_OPTIONS, WRONG_TABLE};
 static const sound_wrong wrong_values[] = {WRONG_OPTIONS, WRONG_TABLE};
 static const sound_wrong wrong_backward[] = {WRONG_OPTIONS, WITH_U32(ARGS, nrg_relative_args, table_per_head, 1),
                                              WRONG_STRIDE(ARGS, nrg_relative_args, d_table_strides.head)};
-static const sound_size relative_sizes[] = {{ARGS, NRG_AT(nrg_relative_args, batch)},
-                                            {ARGS, NRG_AT(nrg_relative_args, heads)},
-                                            {ARGS, NRG_AT(nrg_relative_args, queries)},
-                                            {ARGS, NRG_AT(nrg_relative_args, keys)},
-                                            {ARGS, NRG_AT(nrg_relative_args, dim)}};
 
 /* ---- the shift ---- */
 
@@ -96,11 +91,6 @@ static uint32_t set_up_shift(void *const *part, int variant)
         WRONG_U64(ARGS, nrg_relative_shift_args, shift, -FARTHEST - 1, NRG_ERR_POSITION)
 static const sound_wrong wrong_shift[] = {WRONG_SHIFT};
 static const sound_wrong wrong_shift_back[] = {WRONG_SHIFT};
-static const sound_size shift_sizes[] = {{ARGS, NRG_AT(nrg_relative_shift_args, batch)},
-                                         {ARGS, NRG_AT(nrg_relative_shift_args, heads)},
-                                         {ARGS, NRG_AT(nrg_relative_shift_args, queries)},
-                                         {ARGS, NRG_AT(nrg_relative_shift_args, keys)},
-                                         {ARGS, NRG_AT(nrg_relative_shift_args, rel)}};
 
 /* ---- the two biases ---- */
 
@@ -137,19 +127,14 @@ static uint32_t set_up_pair_back(void *const *part, int variant)
     return variant == FIRST ? first : first | NRG_BIT(NRG_HEAD_BIAS_BACKWARD_D_O_V) | NRG_BIT(NRG_HEAD_BIAS_BACKWARD_DV);
 }
 
-static const sound_size pair_sizes[] = {{ARGS, NRG_AT(nrg_head_bias_args, batch)},
-                                        {ARGS, NRG_AT(nrg_head_bias_args, heads)},
-                                        {ARGS, NRG_AT(nrg_head_bias_args, rows)},
-                                        {ARGS, NRG_AT(nrg_head_bias_args, dim)}};
-
 static const sound_call calls[] = {
-    {&invoke_relative_scores, RELATIVE_VARIANTS, set_up_scores, WRONG(wrong_scores), NUMBERS(relative_sizes)},
-    {&invoke_relative_values, RELATIVE_VARIANTS, set_up_values, WRONG(wrong_values), NUMBERS(relative_sizes)},
-    {&invoke_relative_backward, RELATIVE_VARIANTS, set_up_backward, WRONG(wrong_backward), NUMBERS(relative_sizes)},
-    {&invoke_relative_shift_forward, 4, set_up_shift, WRONG(wrong_shift), NUMBERS(shift_sizes)},
-    {&invoke_relative_shift_backward, 4, set_up_shift, WRONG(wrong_shift_back), NUMBERS(shift_sizes)},
-    {&invoke_head_bias_forward, PAIR_VARIANTS, set_up_pair, NUMBERS(pair_sizes)},
-    {&invoke_head_bias_backward, PAIR_VARIANTS, set_up_pair_back, NUMBERS(pair_sizes)},
+    {&invoke_relative_scores, RELATIVE_VARIANTS, set_up_scores, WRONG(wrong_scores)},
+    {&invoke_relative_values, RELATIVE_VARIANTS, set_up_values, WRONG(wrong_values)},
+    {&invoke_relative_backward, RELATIVE_VARIANTS, set_up_backward, WRONG(wrong_backward)},
+    {&invoke_relative_shift_forward, 4, set_up_shift, WRONG(wrong_shift)},
+    {&invoke_relative_shift_backward, 4, set_up_shift, WRONG(wrong_shift_back)},
+    {&invoke_head_bias_forward, PAIR_VARIANTS, .set_up = set_up_pair},
+    {&invoke_head_bias_backward, PAIR_VARIANTS, .set_up = set_up_pair_back},
 };
 
 const sound_family sound_relative = {"relative", calls, NRG_COUNT(calls)};

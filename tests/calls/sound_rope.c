@@ -168,7 +168,6 @@ static const sound_wrong wrong_table[] = {
     WITH_U64(NRG_ROPE_ARGS, nrg_rope_table_args, tokens, 0),
     SPEC_U64(n_dims, 7, NRG_ERR_DIM),
 };
-static const sound_size table_sizes[] = {{NRG_ROPE_ARGS, NRG_AT(nrg_rope_table_args, tokens)}};
 
 static uint32_t set_up_table(void *const *part, int variant)
 {
@@ -272,11 +271,6 @@ static nrg_status spoil_rope(void *const *part, int n) { return spoil_positions(
         WITHOUT(args, k), ARGS_U64(args, k_o, 64, NRG_ERR_COMBINATION)
 
 static const sound_wrong wrong_rope[] = {WRONG_ROTATION(NRG_ROPE_SPEC, NRG_ROPE_ARGS), WITHOUT_HEADS(NRG_ROPE_ARGS)};
-static const sound_size rope_sizes[] = {{NRG_ROPE_ARGS, NRG_AT(nrg_rope_args, tokens)},
-                                        {NRG_ROPE_ARGS, NRG_AT(nrg_rope_args, dim)},
-                                        {NRG_ROPE_ARGS, NRG_AT(nrg_rope_args, q_heads)},
-                                        {NRG_ROPE_ARGS, NRG_AT(nrg_rope_args, k_heads)},
-                                        {NRG_ROPE_ARGS, NRG_AT(nrg_rope_args, batch)}};
 
 /* ---- with a norm ---- */
 
@@ -345,9 +339,6 @@ static const sound_wrong wrong_norm_rope[] = {
     WITH_OFFSET(NRG_NORM_ROPE_NORM),
     WRONG_U64(NRG_NORM_ROPE_K_ARGS, nrg_norm_args, w, 0, NRG_ERR_COMBINATION),
 };
-static const sound_size norm_rope_sizes[] = {{NRG_NORM_ROPE_ARGS, NRG_AT(nrg_rope_args, tokens)},
-                                             {NRG_NORM_ROPE_ARGS, NRG_AT(nrg_rope_args, q_heads)},
-                                             {NRG_NORM_ROPE_ARGS, NRG_AT(nrg_rope_args, batch)}};
 
 #define OPERAND(name) NRG_BIT(NRG_NORM_ROPE_BACKWARD_##name)
 
@@ -493,11 +484,6 @@ static const sound_wrong wrong_positions[] = {
     POSITIONS_WITH(tokens, 0),
     POSITIONS_U64(workspace, 0, NRG_OK),
 };
-static const sound_size positions_sizes[] = {{NRG_ROPE_ARGS, NRG_AT(nrg_rope_positions_args, tokens)},
-                                             {NRG_ROPE_ARGS, NRG_AT(nrg_rope_positions_args, dim)},
-                                             {NRG_ROPE_ARGS, NRG_AT(nrg_rope_positions_args, q_heads)},
-                                             {NRG_ROPE_ARGS, NRG_AT(nrg_rope_positions_args, k_heads)},
-                                             {NRG_ROPE_ARGS, NRG_AT(nrg_rope_positions_args, batch)}};
 
 static const sound_wrong wrong_positions_workspace[] = {WRONG_ANGLES, WRONG_POSITIONS_ARGS};
 
@@ -624,10 +610,6 @@ static const sound_wrong wrong_qkv[] = {
 };
 static const sound_wrong wrong_bare[] = {WRONG_QKV, WRONG_WEIGHTS, WRONG_VARIANT(1), QKV_U64(slot_count, 3, NRG_ERR_POSITION)};
 static const sound_wrong wrong_qkv_backward[] = {WRONG_QKV, WRONG_WEIGHTS, QKV_U64(slots, 64, NRG_ERR_COMBINATION)};
-static const sound_size qkv_sizes[] = {{NRG_QKV_ARGS, NRG_AT(nrg_qkv_args, tokens)},
-                                       {NRG_QKV_ARGS, NRG_AT(nrg_qkv_args, dim)},
-                                       {NRG_QKV_ARGS, NRG_AT(nrg_qkv_args, q_heads)},
-                                       {NRG_QKV_ARGS, NRG_AT(nrg_qkv_args, k_heads)}};
 
 static uint32_t set_up_qkv_workspace(void *const *part, int variant)
 {
@@ -679,35 +661,32 @@ static const sound_wrong wrong_sine_table[] = {
     WITH_U64(NRG_SINUSOIDAL_ARGS, nrg_sinusoidal_args, rows, 0),
     SINES_U64(dim, 0, NRG_ERR_DIM),
 };
-static const sound_size sine_table_sizes[] = {{NRG_SINUSOIDAL_ARGS, NRG_AT(nrg_sinusoidal_args, rows)},
-                                              {NRG_SINUSOIDAL_SPEC, NRG_AT(nrg_sinusoidal_spec, dim)}};
 
 static const sound_call calls[] = {
     {&pairs, 2, set_up_pairs, WRONG(wrong_pairs)},
     {&invoke_rope_frequencies, 2, set_up_frequencies, WRONG(wrong_frequencies), .spoil = spoil_frequencies},
-    {&invoke_rope_table, 3, set_up_table, WRONG(wrong_table), NUMBERS(table_sizes)},
-    {&invoke_rope_forward, 4, set_up_rope, WRONG(wrong_rope), NUMBERS(rope_sizes), .fill = fill_rope, .spoil = spoil_rope},
-    {&invoke_rope_backward, 4, set_up_rope, WRONG(wrong_rope), NUMBERS(rope_sizes), .fill = fill_rope, .spoil = spoil_rope},
-    {&invoke_norm_rope_forward, 4, set_up_norm_rope, WRONG(wrong_norm_rope), NUMBERS(norm_rope_sizes), .fill = fill_norm_rope,
-     .spoil = spoil_norm_rope},
-    {&invoke_norm_rope_backward, 4, set_up_norm_rope_backward, WRONG(wrong_norm_rope_backward), NUMBERS(norm_rope_sizes),
-     .fill = fill_norm_rope, .spoil = spoil_norm_rope, .spares = spared_by_rows},
-    {&invoke_norm_rope_backward_reduce, 4, set_up_norm_rope_backward, WRONG(wrong_norm_rope_backward), NUMBERS(norm_rope_sizes),
-     .fill = fill_norm_rope, .spoil = spoil_norm_rope, .spares = spared_by_reduce},
-    {&invoke_rope_positions_forward, 3, set_up_positions, WRONG(wrong_positions), NUMBERS(positions_sizes),
-     .fill = fill_rope_positions, .spoil = spoil_rope_positions, .workspace = &invoke_rope_positions_workspace},
-    {&invoke_rope_positions_backward, 3, set_up_positions, WRONG(wrong_positions), NUMBERS(positions_sizes),
-     .fill = fill_rope_positions, .spoil = spoil_rope_positions, .workspace = &invoke_rope_positions_workspace},
+    {&invoke_rope_table, 3, set_up_table, WRONG(wrong_table)},
+    {&invoke_rope_forward, 4, set_up_rope, WRONG(wrong_rope), .fill = fill_rope, .spoil = spoil_rope},
+    {&invoke_rope_backward, 4, set_up_rope, WRONG(wrong_rope), .fill = fill_rope, .spoil = spoil_rope},
+    {&invoke_norm_rope_forward, 4, set_up_norm_rope, WRONG(wrong_norm_rope), .fill = fill_norm_rope, .spoil = spoil_norm_rope},
+    {&invoke_norm_rope_backward, 4, set_up_norm_rope_backward, WRONG(wrong_norm_rope_backward), .fill = fill_norm_rope,
+     .spoil = spoil_norm_rope, .spares = spared_by_rows},
+    {&invoke_norm_rope_backward_reduce, 4, set_up_norm_rope_backward, WRONG(wrong_norm_rope_backward), .fill = fill_norm_rope,
+     .spoil = spoil_norm_rope, .spares = spared_by_reduce},
+    {&invoke_rope_positions_forward, 3, set_up_positions, WRONG(wrong_positions), .fill = fill_rope_positions,
+     .spoil = spoil_rope_positions, .workspace = &invoke_rope_positions_workspace},
+    {&invoke_rope_positions_backward, 3, set_up_positions, WRONG(wrong_positions), .fill = fill_rope_positions,
+     .spoil = spoil_rope_positions, .workspace = &invoke_rope_positions_workspace},
     {&invoke_rope_positions_workspace, 3, set_up_positions_workspace, WRONG(wrong_positions_workspace)},
-    {&invoke_qkv_forward, 4, set_up_qkv, WRONG(wrong_qkv), NUMBERS(qkv_sizes), .fill = fill_qkv, .spoil = spoil_qkv,
-     .settle = settle_qkv, .bind = has_norm, .workspace = &invoke_qkv_workspace},
-    {&invoke_qkv_bare, 4, set_up_bare, WRONG(wrong_bare), NUMBERS(qkv_sizes), .fill = fill_qkv, .spoil = spoil_qkv, .is_part = 1,
+    {&invoke_qkv_forward, 4, set_up_qkv, WRONG(wrong_qkv), .fill = fill_qkv, .spoil = spoil_qkv, .settle = settle_qkv,
+     .bind = has_norm, .workspace = &invoke_qkv_workspace},
+    {&invoke_qkv_bare, 4, set_up_bare, WRONG(wrong_bare), .fill = fill_qkv, .spoil = spoil_qkv, .is_part = 1,
      .settle = settle_qkv, .workspace = &invoke_qkv_workspace},
-    {&invoke_qkv_backward, 3, set_up_qkv_backward, WRONG(wrong_qkv_backward), NUMBERS(qkv_sizes), .fill = fill_qkv,
-     .spoil = spoil_qkv, .workspace = &invoke_qkv_workspace},
+    {&invoke_qkv_backward, 3, set_up_qkv_backward, WRONG(wrong_qkv_backward), .fill = fill_qkv, .spoil = spoil_qkv,
+     .workspace = &invoke_qkv_workspace},
     {&invoke_qkv_workspace, 3, set_up_qkv_workspace, WRONG(wrong_qkv_workspace)},
     {&invoke_sinusoidal_frequencies, 3, set_up_sines, WRONG(wrong_sines)},
-    {&invoke_sinusoidal_table, 2, set_up_sine_table, WRONG(wrong_sine_table), NUMBERS(sine_table_sizes)},
+    {&invoke_sinusoidal_table, 2, set_up_sine_table, WRONG(wrong_sine_table)},
 };
 
 const sound_family sound_rope = {"rope", calls, NRG_COUNT(calls)};

@@ -61,7 +61,6 @@ static const sound_wrong wrong_t5[] = {WRONG_RULE};
 static const sound_wrong wrong_t5_backward[] = {WRONG_RULE};
 static const sound_wrong wrong_alibi[] = {WRONG_POSITIONS, WRONG_U32(SPEC, nrg_score_bias_spec, buckets, 32, NRG_ERR_COMBINATION),
                                           WRONG_U32(SPEC, nrg_score_bias_spec, max_distance, 128, NRG_ERR_COMBINATION)};
-static const sound_size spec_sizes[] = {{SPEC, NRG_AT(nrg_score_bias_spec, heads)}, {SPEC, NRG_AT(nrg_score_bias_spec, queries)}};
 
 static uint32_t set_up_slopes(void *const *part, int variant)
 {
@@ -74,7 +73,6 @@ static uint32_t set_up_slopes(void *const *part, int variant)
 static const sound_wrong wrong_slopes[] = {
     WRONG_F64(ARGS, nrg_alibi_slopes_args, max_bias, DBL_MAX, NRG_OK),
 };
-static const sound_size slopes_sizes[] = {{ARGS, NRG_AT(nrg_alibi_slopes_args, heads)}};
 
 /* ---- adding it ---- */
 
@@ -100,10 +98,6 @@ static uint32_t set_up_forward(void *const *part, int variant)
 static const sound_wrong wrong_forward[] = {
     WRONG_F32(ARGS, nrg_score_bias_args, scale, -FLT_MAX, NRG_OK),
 };
-static const sound_size forward_sizes[] = {{ARGS, NRG_AT(nrg_score_bias_args, batch)},
-                                           {ARGS, NRG_AT(nrg_score_bias_args, heads)},
-                                           {ARGS, NRG_AT(nrg_score_bias_args, queries)},
-                                           {ARGS, NRG_AT(nrg_score_bias_args, keys)}};
 
 static uint32_t set_up_backward(void *const *part, int variant)
 {
@@ -112,18 +106,13 @@ static uint32_t set_up_backward(void *const *part, int variant)
     return 0;
 }
 
-static const sound_size backward_sizes[] = {{ARGS, NRG_AT(nrg_score_bias_backward_args, batch)},
-                                            {ARGS, NRG_AT(nrg_score_bias_backward_args, heads)},
-                                            {ARGS, NRG_AT(nrg_score_bias_backward_args, queries)},
-                                            {ARGS, NRG_AT(nrg_score_bias_backward_args, keys)}};
-
 static const sound_call calls[] = {
-    {&invoke_t5_diagonals_forward, SPEC_VARIANTS, set_up_t5, WRONG(wrong_t5), NUMBERS(spec_sizes)},
-    {&invoke_t5_diagonals_backward, SPEC_VARIANTS, set_up_t5_backward, WRONG(wrong_t5_backward), NUMBERS(spec_sizes)},
-    {&invoke_alibi_slopes, 3, set_up_slopes, WRONG(wrong_slopes), NUMBERS(slopes_sizes)},
-    {&invoke_alibi_diagonals, SPEC_VARIANTS, set_up_alibi, WRONG(wrong_alibi), NUMBERS(spec_sizes)},
-    {&invoke_score_bias_forward, VARIANTS, set_up_forward, WRONG(wrong_forward), NUMBERS(forward_sizes)},
-    {&invoke_score_bias_backward, VARIANTS, set_up_backward, NUMBERS(backward_sizes)},
+    {&invoke_t5_diagonals_forward, SPEC_VARIANTS, set_up_t5, WRONG(wrong_t5)},
+    {&invoke_t5_diagonals_backward, SPEC_VARIANTS, set_up_t5_backward, WRONG(wrong_t5_backward)},
+    {&invoke_alibi_slopes, 3, set_up_slopes, WRONG(wrong_slopes)},
+    {&invoke_alibi_diagonals, SPEC_VARIANTS, set_up_alibi, WRONG(wrong_alibi)},
+    {&invoke_score_bias_forward, VARIANTS, set_up_forward, WRONG(wrong_forward)},
+    {&invoke_score_bias_backward, VARIANTS, .set_up = set_up_backward},
 };
 
 const sound_family sound_score_bias = {"score_bias", calls, NRG_COUNT(calls)};

@@ -56,9 +56,6 @@ static uint32_t set_up_merge(void *const *part, int variant)
     return variant ? 0 : NRG_BIT(NRG_SOFTMAX_MERGE_FACTOR) | NRG_BIT(NRG_SOFTMAX_MERGE_INVERSE) | NRG_BIT(NRG_SOFTMAX_MERGE_LSE);
 }
 
-static const sound_size sizes_merge[] = {{ARGS, NRG_AT(nrg_softmax_merge_args, parts)},
-                                         {ARGS, NRG_AT(nrg_softmax_merge_args, rows)}};
-
 /* ---- cross-entropy: a matrix, and 16 bits; no rows ---- */
 
 enum { ROWS = 4, CLASSES = 7 };
@@ -100,9 +97,6 @@ static nrg_status spoil_ids(void *const *part, int n)
     return NRG_ERR_POSITION;
 }
 
-static const sound_size sizes_loss[] = {{ARGS, NRG_AT(nrg_cross_entropy_args, rows)},
-                                        {ARGS, NRG_AT(nrg_cross_entropy_args, classes)}};
-
 /* With a cap, which needs x; without, 16 bits; no heads. */
 static uint32_t set_up_backward(void *const *part, int variant)
 {
@@ -136,19 +130,13 @@ static const sound_wrong wrong_backward[] = {
     WRONG_F32(ARGS, nrg_softmax_backward_args, cap, INFINITY, NRG_ERR_COMBINATION),
 };
 
-#define SIZES(type)                                                                                                              \
-    {ARGS, NRG_AT(type, batch)}, {ARGS, NRG_AT(type, heads)}, {ARGS, NRG_AT(type, queries)}, { ARGS, NRG_AT(type, keys) }
-static const sound_size sizes[] = {SIZES(nrg_softmax_args)}, sizes_backward[] = {SIZES(nrg_softmax_backward_args)};
-
 static const sound_call calls[] = {
-    {&invoke_softmax_forward, VARIANTS, set_up_forward, WRONG(wrong_forward), NUMBERS(sizes)},
-    {&invoke_softmax_part, VARIANTS, set_up_part, WRONG(wrong_part), NUMBERS(sizes)},
-    {&invoke_softmax_merge, 3, set_up_merge, NUMBERS(sizes_merge)},
-    {&invoke_softmax_backward, 3, set_up_backward, WRONG(wrong_backward), NUMBERS(sizes_backward)},
-    {&invoke_cross_entropy_forward, 3, set_up_cross_entropy, NUMBERS(sizes_loss), .fill = fill_ids, .spoil = spoil_ids,
-     .spares = spared_if_ignored},
-    {&invoke_cross_entropy_backward, 3, set_up_cross_entropy, NUMBERS(sizes_loss), .fill = fill_ids, .spoil = spoil_ids,
-     .spares = spared_if_ignored},
+    {&invoke_softmax_forward, VARIANTS, set_up_forward, WRONG(wrong_forward)},
+    {&invoke_softmax_part, VARIANTS, set_up_part, WRONG(wrong_part)},
+    {&invoke_softmax_merge, 3, .set_up = set_up_merge},
+    {&invoke_softmax_backward, 3, set_up_backward, WRONG(wrong_backward)},
+    {&invoke_cross_entropy_forward, 3, set_up_cross_entropy, .fill = fill_ids, .spoil = spoil_ids, .spares = spared_if_ignored},
+    {&invoke_cross_entropy_backward, 3, set_up_cross_entropy, .fill = fill_ids, .spoil = spoil_ids, .spares = spared_if_ignored},
 };
 
 const sound_family sound_softmax = {"softmax", calls, NRG_COUNT(calls)};

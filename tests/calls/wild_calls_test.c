@@ -117,6 +117,8 @@ typedef struct trial {
     const sound_call *sound;
     const wild_call *before; /* of the other version; or NULL */
     const own_work *work;
+    sound_size numbers[SOUND_SIZES];
+    int number_count;
     _Alignas(16) unsigned char parts[NRG_PARTS][SOUND_PART_BYTES], larger[NRG_PARTS][SOUND_PART_BYTES];
     void *part[NRG_PARTS], *larger_part[NRG_PARTS];
     nrg_sizes sizes;
@@ -174,8 +176,8 @@ static void draw_sizes(trial *t)
 {
     const size_t factor = one_in(t, 2) ? 1 + draw(t, 9) : (size_t)1 << draw(t, sizeof(size_t) == 8 ? 16 : 8);
     const int grow = one_in(t, 2), shrink = one_in(t, 2);
-    for (int i = 0; i < t->sound->size_count; i++) {
-        const sound_size *s = &t->sound->sizes[i];
+    for (int i = 0; i < t->number_count; i++) {
+        const sound_size *s = &t->numbers[i];
         size_t number;
         memcpy(&number, t->parts[s->part] + s->at, sizeof number);
         if (shrink && !one_in(t, 4))
@@ -389,9 +391,9 @@ static void change_stride(trial *t)
 
 static void change_size(trial *t)
 {
-    if (!t->sound->size_count)
+    if (!t->number_count)
         return;
-    const sound_size *s = &t->sound->sizes[draw(t, (size_t)t->sound->size_count)];
+    const sound_size *s = &t->numbers[draw(t, (size_t)t->number_count)];
     size_t number;
     memcpy(&number, t->parts[s->part] + s->at, sizeof number);
     const size_t numbers[] = {0, 1, number + 1, number - 1, 2 * number, draw_far(t), draw_far(t)};
@@ -692,6 +694,7 @@ START_TEST(wild_calls)
     t.before = calls_before[_i];
     const size_t trials = (size_t)t.sound->variants * (trials_asked ? trials_asked : test_small() ? TRIALS / 8 : TRIALS);
     t.work = work_of(sound_name(t.sound));
+    t.number_count = sound_sizes(t.sound, t.numbers);
     draw_contents(&t);
     for (uint64_t n = 0; n < trials; n++) {
         t.number = n;

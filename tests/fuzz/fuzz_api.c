@@ -162,9 +162,11 @@ static void change(trial *t, unsigned kind, unsigned which, uint32_t value)
         put(t, r->part, r->at, &option, sizeof option);
     } else if (kind >= 1 && kind <= 4) {
         change_operand(t, kind, which, value);
-    } else if (kind == 5 && t->sound->size_count) {
-        const sound_size *s = &t->sound->sizes[which % (unsigned)t->sound->size_count];
-        put(t, s->part, s->at, &size, sizeof size);
+    } else if (kind == 5) {
+        sound_size sizes[SOUND_SIZES];
+        const unsigned count = (unsigned)sound_sizes(t->sound, sizes);
+        if (count)
+            put(t, sizes[which % count].part, sizes[which % count].at, &size, sizeof size);
     } else if (kind == 6) { /* the contents of operands */
         memcpy(memory + value % (room - 8), &value, sizeof value);
         memory[value % (room - 8) + 1] = (unsigned char)which;
