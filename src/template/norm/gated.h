@@ -51,7 +51,7 @@ typedef struct gated_plan {
 /* Whether gates, or r beside f32 gates, are in a staging buffer. */
 static int has_gate_stage(const nrg_norm_job *job, nrg_dtype D)
 {
-    return D != NRG_F32 || (job->gate == NRG_GATE_PRE && (job->y || job->r));
+    return D != NRG_F32 ? job->gate != NRG_GATE_NONE : job->gate == NRG_GATE_PRE && (job->y || job->r);
 }
 
 /* Element 0 of a buffer whose element `begin` is at p. As a number: the buffer does not exist down to there. */

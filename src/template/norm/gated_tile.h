@@ -18,6 +18,7 @@ typedef struct gated_tiles {
     gated_plan plan;
     size_t together; /* rows without a gap between them, which the steps over elements do at once */
     size_t room;     /* elements of a staging buffer */
+    size_t apart;    /* from that of a tile to that of the next; 0: one serves all */
     int is_staged;   /* r or p is in the staging buffer of a tile, */
     int in_o;        /* or p in o, which is not in place */
     int prefetches;  /* x of rows that are summed where they are */
@@ -37,7 +38,7 @@ static __attribute__((noinline)) int rows_are_dense(const nrg_norm_job *job, nrg
 {
     const size_t row = job->groups * job->dim;
     const size_t wide = row * sizeof(float), own = bytes_of(row, D, 0);
-    return job->x_stride == own && job->o_stride == own && (!job->z || job->z_stride == own) &&
+    return job->x_stride == own && (!job->o || job->o_stride == own) && (!job->z || job->z_stride == own) &&
            (!job->y || job->y_stride == (job->y_f32 ? wide : own)) && (!job->r || job->r_stride == (job->r_f32 ? wide : own));
 }
 
@@ -57,8 +58,10 @@ static __attribute__((noinline)) int stage_tiles(gated_tiles *all)
     all->is_staged = !all->in_o && (is_pre || g->D != NRG_F32 || (g->options & OPT_ADD_Y && !g->reads_r));
     all->prefetches =
         g->options & OPT_PREFETCH && job->stream == 1 && !is_pre && !all->is_staged && !(g->options & (OPT_ADD_Y | OPT_STORE_R));
-    const size_t buffers = (size_t)has_gate_stage(job, g->D) + (all->is_staged ? 2 : !all->in_o || g->options & OPT_AFTER);
+    const size_t are_two = all->is_staged && job->part == NRG_NORM_WHOLE;
+    const size_t buffers = (size_t)has_gate_stage(job, g->D) + are_two + (all->is_staged || !all->in_o || g->options & OPT_AFTER);
     all->room = buffers > 1 ? GATED_ROOM / buffers / 16 * 16 : GATED_ROOM;
+    all->apart = are_two ? all->room : 0;
     return job->dim <= all->room;
 }
 
@@ -155,22 +158,20 @@ NRG_INLINE void output_gated_tile_of(const gated_tile *t, const nrg_norm_job *jo
 }
 NRG_BY_DTYPE(output_gated_tile, (t, job, options), const gated_tile *t, const nrg_norm_job *job, unsigned options)
 
-static __attribute__((noinline)) void output_rare_rows(const gated_tile *t, const nrg_norm_job *job, unsigned options,
-                                                       nrg_dtype D)
+static __attribute__((noinline)) void output_fallback_rows(const gated_tile *t, const nrg_norm_job *job, unsigned options,
+                                                           nrg_dtype D)
 {
     const row_tile *const at = &t->rows;
-    const tile_scalars *const s = &at->s;
     for (size_t k = 0; k < (size_t)at->count; k++) {
         const size_t n = at->n + k;
         row_operands row; /* its weights */
+        if (!(at->s.fallback >> k & 1))
+            continue;
         find_row(&row, job, n, options & OPT_GROUPS, D);
         row.x = at->x + k * at->x_stride;
         row.o = t->o + k * t->o_stride;
         row.gate = t->gates ? (const char *)(t->gates + k * job->dim) : NULL;
-        if (s->fallback >> k & 1)
-            fallback_of(job, &row, options, n, D);
-        else
-            store_statistics(job, options & OPT_CENTRED ? s->centre[k] : 0, s->rstd[k], n);
+        fallback_of(job, &row, options, n, D);
     }
 }
 
@@ -252,8 +253,10 @@ static __attribute__((noinline)) void end_gated_tile(gated_tile *t, const gated_
     unsigned options = (g->again & ~(unsigned)(OPT_ADD_Y | OPT_PREFETCH)) | OPT_X_F32;
     if (!is_direct)
         options = (options & ~(unsigned)(OPT_STREAM_O | OPT_AFTER)) | OPT_O_F32;
-    if (NRG_RARELY(t->rows.s.fallback != 0 || options & OPT_STATISTICS))
-        output_rare_rows(t, job, options, g->D);
+    if (NRG_RARELY(options & OPT_STATISTICS))
+        store_tile_statistics(job, &t->rows);
+    if (NRG_RARELY(t->rows.s.fallback != 0))
+        output_fallback_rows(t, job, options, g->D);
     if (job->part == NRG_NORM_SUMS)
         return;
     if (g->D == NRG_F32 && job->dim == FAST_LEAST && job->w && !job->b && !t->rows.s.fallback &&
@@ -279,17 +282,19 @@ static __attribute__((noinline)) int schedule_gated_tiles(const nrg_norm_job *jo
         return 0;
     float *const stage = room + (has_gate_stage(job, D) ? all.room : 0);
     const size_t most = lesser(all.room / job->dim, TILE);
-    gated_tile tiles[2] = {{.stage = stage}, {.stage = stage + (all.is_staged ? all.room : 0)}};
+    gated_tile tiles[2] = {{.stage = stage}, {.stage = stage + all.apart}};
+    const int is_ahead = job->part == NRG_NORM_WHOLE; /* sums alone have nothing to wait for */
     size_t n = job->row_begin;
     for (int turn = 0;; turn ^= 1) {
         gated_tile *const next = &tiles[turn];
-        if (n != job->row_end) {
+        const int begins = n != job->row_end;
+        if (begins) {
             next->rows.n = n;
             next->rows.count = (int)lesser(most, job->row_end - n);
             begin_gated_tile(next, &all);
         }
-        if (n != job->row_begin)
-            end_gated_tile(&tiles[turn ^ 1], &all);
+        if (is_ahead ? n != job->row_begin : begins)
+            end_gated_tile(is_ahead ? &tiles[turn ^ 1] : next, &all);
         if (n == job->row_end)
             break;
         n += (size_t)next->rows.count;

@@ -169,6 +169,16 @@ static __attribute__((noinline)) void keep_tile_statistics(const row_tile *at, c
     }
 }
 
+/* The mean and rstd of all rows. What the fallback does comes after it. */
+static __attribute__((noinline)) void store_tile_statistics(const nrg_norm_job *job, const row_tile *at)
+{
+    const size_t bytes = (size_t)at->count * sizeof(float);
+    if (job->mean)
+        memcpy(job->mean + at->n, at->s.centre, bytes);
+    if (job->rstd)
+        memcpy(job->rstd + at->n, at->s.rstd, bytes);
+}
+
 NRG_INLINE void sum_tile(row_tile *at, const nrg_norm_job *job, unsigned options, norm_policy P)
 {
     const size_t dim = dim_of(job, P), bytes = bytes_of(dim, P.dtype, 0), stride = at->x_stride;
@@ -308,7 +318,9 @@ NRG_INLINE void output_tile(const row_tile *at, const nrg_norm_job *job, unsigne
     const int count = P.rows ? P.rows : at->count;
     row_operands row = {.x = at->x, .w = at->w, .b = at->b, .o = at->o};
     unsigned left = at->left;
-    /* fallbacks first, statistics last: a call in the loop would take its registers from every row */
+    /* apart from the loop: a call in it would take its registers from every row */
+    if (NRG_RARELY(options & OPT_STATISTICS))
+        store_tile_statistics(job, at);
     for (int k = 0; !P.rows && NRG_RARELY(fallback != 0) && k < count; k++)
         if (fallback >> k & 1)
             fallback_row(job, at->n + (size_t)k, P.dtype);
@@ -325,9 +337,6 @@ NRG_INLINE void output_tile(const row_tile *at, const nrg_norm_job *job, unsigne
             row.o += at->o_jump;
         }
     }
-    for (int k = 0; NRG_RARELY(options & OPT_STATISTICS) && k < count; k++)
-        if (!(fallback >> k & 1))
-            store_statistics(job, options & OPT_CENTRED ? s->centre[k] : 0, s->rstd[k], at->n + (size_t)k);
 }
 
 /* The rows of a tile one of which needs the fallback. */
