@@ -25,6 +25,13 @@ typedef struct row_outputs {
     const float *w_offset; /* read where it is used: the registers of the loop are all taken */
 } row_outputs;
 
+/* Vector by vector: with AVX2 the compiler copies a struct of vectors by halves, and a load of the whole ones waits, too. */
+NRG_INLINE row_outputs outputs_in_registers(const row_outputs *from)
+{
+    const row_factors f = {from->f.factor, from->f.low, from->f.centre, from->f.shift};
+    return (row_outputs){operands_in_registers(&from->row), f, from->w_offset};
+}
+
 /* The options of outputs whose x is output_source: r is nothing but another x. */
 NRG_INLINE unsigned output_options(unsigned options)
 {

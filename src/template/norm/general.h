@@ -25,7 +25,7 @@ NRG_INLINE void sum_chunk_by(row_sums *sums, const row_chunk *c, norm_policy P)
 {
     if (c->begin == 0)
         sums->pilot = pilot_of_row(c->row, c->dim, c->options, P);
-    const summed_row from = {c->row, v_set1(sums->pilot), NULL};
+    const summed_row from = {operands_in_registers(&c->row), v_set1(sums->pilot), NULL};
     norm_policy plain = P;
     plain.may = OPT_PREFETCH;
     P.may |= P.dtype == NRG_F32 ? 0 : OPT_KEEP_R;
@@ -88,13 +88,14 @@ NRG_INLINE void output_chunk_by(const row_outputs *to, const row_chunk *c, norm_
 {
     const unsigned rare =
         OPT_LINES_O | OPT_ADD_Y | OPT_W_OFFSET | OPT_AFTER | OPT_GATE | (P.dtype == NRG_F32 ? 0 : OPT_X_F32 | OPT_O_F32);
+    const row_outputs at = outputs_in_registers(to);
     P = output_policy(P);
     norm_policy plain = P;
     plain.may &= ~rare;
     if (!V_SMALL && !(c->options & rare))
-        output_elements(to, c->begin, c->end, c->options, plain);
+        output_elements(&at, c->begin, c->end, c->options, plain);
     else
-        output_chunk(to, c->begin, c->end, c->dim, c->options, P);
+        output_chunk(&at, c->begin, c->end, c->dim, c->options, P);
 }
 
 NRG_INLINE void general_outputs_of(const row_outputs *to, const row_chunk *c, nrg_dtype D)

@@ -68,7 +68,7 @@ NRG_INLINE void end_row(row_strand *s, const strand_job *j, norm_policy P)
 /* In one loop; a row whose predecessor has no outputs is summed alone. */
 NRG_INLINE void interleaved_chunk(row_strand *s, const row_chunk *c, norm_policy P)
 {
-    const summed_row from = {s->row, v_set1(s->sums.pilot), &s->outputs};
+    const summed_row from = {operands_in_registers(&s->row), v_set1(s->sums.pilot), &s->outputs};
     if (s->has_outputs)
         sum_chunk(&s->sums, &from, c->begin, c->end, c->dim, c->options, P);
     else
@@ -77,8 +77,8 @@ NRG_INLINE void interleaved_chunk(row_strand *s, const row_chunk *c, norm_policy
 
 NRG_INLINE void strand_chunk(row_strand *s, const strand_job *j, size_t begin, size_t end, norm_policy P)
 {
-    const row_chunk sum = {s->row, j->options, begin, end, j->job->dim};
-    const row_chunk output = {s->row, output_options(j->options), begin, end, j->job->dim};
+    const row_chunk sum = {operands_in_registers(&s->row), j->options, begin, end, j->job->dim};
+    const row_chunk output = {.options = output_options(j->options), .begin = begin, .end = end, .dim = j->job->dim};
     const int keeps = (j->options & OPT_KEEP_R) != 0; /* where r of the next row will be */
     if (P.interleaved && s->n != s->end)
         interleaved_chunk(s, &sum, P);

@@ -41,6 +41,16 @@ NRG_INLINE row_operands operands_of_row(const nrg_norm_job *job, size_t n, unsig
     return at;
 }
 
+/* Loads the operands of a row that were stored one by one just before. The compiler must not load two of them at once: such a
+ * load waits until the stores are in the cache, hence until all rows before are done. */
+NRG_INLINE row_operands operands_in_registers(const row_operands *from)
+{
+    row_operands row = *from;
+    NRG_IN_REGISTER(row.x);
+    NRG_IN_REGISTER(row.y);
+    return row;
+}
+
 /* A step of an operand. f32 values beside bf16 lose the payload of a NaN, so that rounding need not look at it. */
 NRG_INLINE void load_elements(vf *v, int G, const char *p, size_t i, size_t n, nrg_dtype D, int is_f32)
 {

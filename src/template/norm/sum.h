@@ -133,7 +133,7 @@ NRG_INLINE void sum_block(block_lanes *sum, const summed_row *from, size_t begin
     row_outputs outputs;
     tail_vectors in_registers;
     if (s.outputs)
-        outputs = *s.outputs;
+        outputs = outputs_in_registers(s.outputs);
     if (has_tail && is_plain)
         in_registers = tail_of_row(s.row.x, whole, end, s.pilot, P);
     if (has_tail && !is_plain && NRG_RARELY(whole < end)) {
