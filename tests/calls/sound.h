@@ -30,45 +30,22 @@ typedef struct sound_wrong {
     {                                                                                                                            \
         .variant = (n)                                                                                                           \
     }
-#define WITH_F64(index, type, field, number)                                                                                     \
+#define SOUND_FIELD(index, type, field_, ...)                                                                                    \
     {                                                                                                                            \
-        .part = (index), .bytes = 8, .is_more = 1, .at = NRG_AT(type, field), .value.f64 = (number)                              \
+        .part = (index), .bytes = sizeof((type *)0)->field_, .at = NRG_AT(type, field_), __VA_ARGS__                             \
     }
-#define WITH_U32(index, type, field, number)                                                                                     \
-    {                                                                                                                            \
-        .part = (index), .bytes = 4, .is_more = 1, .at = NRG_AT(type, field), .value.u32 = (uint32_t)(number)                    \
-    }
-#define WITH_U64(index, type, field, number)                                                                                     \
-    {                                                                                                                            \
-        .part = (index), .bytes = sizeof((type *)0)->field, .is_more = 1, .at = NRG_AT(type, field),                             \
-        .value.u64 = (uint64_t)(number)                                                                                          \
-    }
-#define WRONG_F64(index, type, field, number, status_)                                                                           \
-    {                                                                                                                            \
-        .part = (index), .bytes = 8, .at = NRG_AT(type, field), .status = (status_), .value.f64 = (number)                       \
-    }
-#define WRONG_F32(index, type, field, number, status_)                                                                           \
-    {                                                                                                                            \
-        .part = (index), .bytes = 4, .at = NRG_AT(type, field), .status = (status_), .value.f32 = (number)                       \
-    }
+#define WITH_F64(index, type, field, number) SOUND_FIELD(index, type, field, .is_more = 1, .value.f64 = (number))
+#define WITH_U32(index, type, field, number) SOUND_FIELD(index, type, field, .is_more = 1, .value.u32 = (uint32_t)(number))
+#define WITH_U64(index, type, field, number) SOUND_FIELD(index, type, field, .is_more = 1, .value.u64 = (uint64_t)(number))
+#define WRONG_F64(index, type, field, number, status_) SOUND_FIELD(index, type, field, .status = (status_), .value.f64 = (number))
+#define WRONG_F32(index, type, field, number, status_) SOUND_FIELD(index, type, field, .status = (status_), .value.f32 = (number))
 #define WRONG_U32(index, type, field, number, status_)                                                                           \
-    {                                                                                                                            \
-        .part = (index), .bytes = 4, .at = NRG_AT(type, field), .status = (status_), .value.u32 = (uint32_t)(number)             \
-    }
+    SOUND_FIELD(index, type, field, .status = (status_), .value.u32 = (uint32_t)(number))
 #define WRONG_U64(index, type, field, number, status_)                                                                           \
-    {                                                                                                                            \
-        .part = (index), .bytes = sizeof((type *)0)->field, .at = NRG_AT(type, field), .status = (status_),                      \
-        .value.u64 = (uint64_t)(number)                                                                                          \
-    }
+    SOUND_FIELD(index, type, field, .status = (status_), .value.u64 = (uint64_t)(number))
 
 /* A stride that a description may not forget; where there is more than one step. */
 #define WRONG_STRIDE(index, type, field) WRONG_U64(index, type, field, 1, NRG_ERR_STRIDE)
-
-/* A pointer that options make necessary. */
-#define WRONG_NULL(index, type, field)                                                                                           \
-    {                                                                                                                            \
-        .part = (index), .bytes = sizeof(void *), .at = NRG_AT(type, field), .status = NRG_ERR_NULL                              \
-    }
 
 typedef struct sound_call {
     const invoke_function *function;
