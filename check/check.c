@@ -444,14 +444,11 @@ int command_check(char **arguments)
         nrg_isa isa;
         switch (cli_next(&reader, options, &value)) {
         case CLI_END:
-            if (cases && !hash) {
-                complain("--cases needs --hash");
-                return CLI_REFUSED;
-            }
+            if (cases && !hash)
+                return cli_refuse("--cases needs --hash");
             return hash ? print_hashes(level, only, op, cases) : check_paths(level, only, op);
         case CLI_OPERAND:
-            complain("expected no arguments, got '%s'", value);
-            return CLI_REFUSED;
+            return cli_refuse("expected no arguments, got '%s'", value);
         case HELP:
             fputs(check_help, stdout);
             return CLI_DONE;

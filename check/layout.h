@@ -15,9 +15,11 @@ typedef struct sweep_call {
     uint16_t store;                      /* where in the case the field is that has c->store; 0: none */
 } sweep_call;
 
-/* The place of the one struct that a family's cases keep in sweep_case.structs; or of a field, where they keep several. */
+/* The place of the one struct that a family's cases keep in sweep_case.structs; or of a field, where they keep several, in a
+ * struct for which a case has room. */
 #define SWEEP_STRUCTS_AT offsetof(sweep_case, structs)
-#define SWEEP_AT(type, field) (SWEEP_STRUCTS_AT + offsetof(type, field))
+#define SWEEP_AT(type, field)                                                                                                    \
+    (SWEEP_STRUCTS_AT + offsetof(type, field) + 0 * sizeof(char[sizeof(type) <= SWEEP_STRUCTS ? 1 : -1]))
 
 /* What a family's cases keep there. */
 static inline void *sweep_structs(sweep_case *c) { return c->structs; }

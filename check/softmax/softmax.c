@@ -22,20 +22,13 @@ static const unsigned most[] = {2, 4, 7};
 
 #define LENGTHS(ways_) SWEEP_LENGTHS(ways_, 40, 140, 600, LARGE)
 
-typedef struct cut {
-    int causal;
-    int64_t first_position;
-    size_t window;
-} cut;
-
-static cut draw_cut(const size_t shape[4], uint64_t *random)
+static void draw_cut(const size_t shape[4], int *causal, int64_t *first_position, size_t *window, uint64_t *random)
 {
-    cut c = {.causal = sweep_draw(random, 3) == 0};
     const int64_t keys = (int64_t)shape[3], queries = (int64_t)shape[2];
-    c.first_position =
+    *causal = sweep_draw(random, 3) == 0;
+    *first_position =
         sweep_draw(random, 3) ? keys - queries : (int64_t)sweep_draw(random, (unsigned)(2 * shape[3] + 8)) - keys - 4;
-    c.window = sweep_draw(random, 3) == 0 ? 1 + sweep_draw(random, (unsigned)shape[3] + 20) : SIZE_MAX;
-    return c;
+    *window = sweep_draw(random, 3) == 0 ? 1 + sweep_draw(random, (unsigned)shape[3] + 20) : SIZE_MAX;
 }
 
 static const float scales[] = {1, 1, 0.125f, -0.7f, 40, 0.08838835f};
@@ -89,10 +82,7 @@ static void draw(sweep_case *c, uint64_t *random)
     }
     *a = nrg_softmax_args_init(c->spec.dtype, shape[0], shape[1], shape[2], shape[3], NULL, NULL);
     s->state = nrg_softmax_state_init(NULL, NULL, NULL);
-    const cut limits = draw_cut(shape, random);
-    a->causal = limits.causal;
-    a->first_position = limits.first_position;
-    a->window = limits.window;
+    draw_cut(shape, &a->causal, &a->first_position, &a->window, random);
     a->log = c->way == LOG;
     a->scale = scales[sweep_draw(random, NRG_COUNT(scales))];
     a->cap = caps[sweep_draw(random, NRG_COUNT(caps))];
@@ -148,10 +138,7 @@ static void draw_backward(sweep_case *c, uint64_t *random)
     sweep_draw_shape(c, most, large, shape, random);
     *a = nrg_softmax_backward_args_init(c->spec.dtype, shape[0], shape[1], shape[2], shape[3], NULL, NULL, NULL);
     c->rows = shape[0] * shape[1] * shape[2];
-    const cut limits = draw_cut(shape, random);
-    a->causal = limits.causal;
-    a->first_position = limits.first_position;
-    a->window = limits.window;
+    draw_cut(shape, &a->causal, &a->first_position, &a->window, random);
     a->log = c->way == LOG;
     a->scale = scales[sweep_draw(random, NRG_COUNT(scales))];
     a->cap = caps[sweep_draw(random, NRG_COUNT(caps))];
