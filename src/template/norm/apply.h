@@ -128,6 +128,16 @@ NRG_INLINE void multiply_exact(vf *v, int G, const row_outputs *to, size_t i, si
         v[j] = multiply_by(v[j], w[j], w[j], &f, 0, has_mean);
 }
 
+/* · g(z), which is in a staging buffer. */
+NRG_INLINE void multiply_gates(vf *v, int G, const char *gates, size_t i, size_t n, nrg_dtype D)
+{
+    vf gate[NORM_STEP];
+    load_elements(gate, G, gates, i, n, D, 1);
+    NRG_UNROLL
+    for (int j = 0; j < G; j++)
+        v[j] = v_mul(v[j], gate[j]);
+}
+
 /* What follows the factors: + b, · g(z), + y, and the sink. */
 NRG_INLINE void finish_step(vf *v, int G, row_operands row, size_t i, size_t n, unsigned options, nrg_dtype D)
 {
@@ -138,13 +148,8 @@ NRG_INLINE void finish_step(vf *v, int G, row_operands row, size_t i, size_t n, 
         for (int j = 0; j < G; j++)
             v[j] = v_add(v[j], b[j]);
     }
-    if (NRG_RARELY(options & OPT_GATE)) {
-        vf gate[NORM_STEP];
-        load_elements(gate, G, row.gate, i, n, D, 1);
-        NRG_UNROLL
-        for (int j = 0; j < G; j++)
-            v[j] = v_mul(v[j], gate[j]);
-    }
+    if (NRG_RARELY(options & OPT_GATE))
+        multiply_gates(v, G, row.gate, i, n, D);
     if (NRG_RARELY(options & OPT_AFTER))
         add_operand(v, G, row.y, i, n, D, options & OPT_Y_F32);
     if (D != NRG_F32 && NRG_RARELY(options & OPT_O_F32))

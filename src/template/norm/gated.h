@@ -11,8 +11,8 @@
  *
  * The schedule here is for long rows and for what is rare. The second pass of a row and the first pass of the next alternate
  * chunk by chunk; the second pass goes first, so that one staging buffer serves both rows. p is kept between the passes, since g
- * costs more than the norm: up to 2048 elements on the stack, the rest of an f32 row in a row of o that is not written yet. The
- * rest of a 16-bit row is computed twice.
+ * costs more than the norm: up to 2048 elements on the stack, the rest of an f32 row in a row of o that is not written yet. Such
+ * a row holds half of a 16-bit row; what is neither there nor on the stack is computed twice.
  *
  * SPDX-License-Identifier: MIT */
 #ifndef NRG_TEMPLATE_NORM_GATED_H
@@ -23,7 +23,7 @@
 #include "general.h"
 
 /* Elements of all staging buffers, and of those that are one chunk, where p is kept beside them: stacks are small. */
-enum { GATED_ROOM = 2048, GATED_CHUNK = 256, GATED_ALONE = 2048 };
+enum { GATED_ROOM = 2048, GATED_CHUNK = 512 };
 
 /* A row whose outputs become bytes; with a scale for all of them, its largest magnitude first. */
 typedef struct byte_sink {
@@ -44,14 +44,14 @@ typedef struct gated_plan {
     unsigned options, again, sink; /* of the first pass, of the second, and of the store of staged outputs */
     int reads_r, is_direct;        /* is_direct: the second pass stores o */
     int has_gates;                 /* and multiplies by g(z), which is in a staging buffer */
-    float *gates;                  /* a staging buffer for 16-bit gates, or for r beside f32 ones */
+    float *gates;                  /* a staging buffer for them, or for r beside f32 gates before the norm */
     byte_sink *bytes;              /* NULL: outputs are o */
 } gated_plan;
 
-/* Whether gates, or r beside f32 gates, are in a staging buffer. */
+/* Whether gates, or r beside f32 gates, have a staging buffer of their own; 16-bit gates before the norm are where p will be. */
 static int has_gate_stage(const nrg_norm_job *job, nrg_dtype D)
 {
-    return D != NRG_F32 ? job->gate != NRG_GATE_NONE : job->gate == NRG_GATE_PRE && (job->y || job->r);
+    return D != NRG_F32 ? job->gate == NRG_GATE_POST : job->gate == NRG_GATE_PRE && (job->y || job->r);
 }
 
 /* Element 0 of a buffer whose element `begin` is at p. As a number: the buffer does not exist down to there. */
@@ -99,7 +99,7 @@ static __attribute__((noinline)) void find_gated_row(gated_row *row, const gated
 
 /* ---- steps over elements begin to end; the first of them is the first in a staging buffer ---- */
 
-/* r as floats, and to where it is stored. to: NULL where r can be read from there. */
+/* r as floats, and to where it is stored; 16-bit r times gates, if some are staged. to: NULL where r can be read from there. */
 NRG_INLINE void source_floats_of(float *to, const row_operands *at, unsigned options, size_t begin, size_t end, nrg_dtype D)
 {
     const norm_policy P = {.dtype = D, .may = OPT_RESIDUAL | OPT_Y_F32 | OPT_R_F32 | OPT_X_F32 | OPT_PREFETCH, .ahead = 2048};
@@ -112,6 +112,8 @@ NRG_INLINE void source_floats_of(float *to, const row_operands *at, unsigned opt
         if (NRG_RARELY(options & OPT_PREFETCH))
             prefetch_source(V_APPLY, row, i, options, P);
         load_step(v, V_APPLY, row.x, i, step, D);
+        if (row.gate)
+            multiply_gates(v, V_APPLY, row.gate, i, step, NRG_F32);
         store_f32_step(v, V_APPLY, to + (i - begin), step, 0);
     }
     for (; i + step <= end; i += step) {
@@ -119,12 +121,16 @@ NRG_INLINE void source_floats_of(float *to, const row_operands *at, unsigned opt
         if (now & OPT_PREFETCH)
             prefetch_source(V_APPLY, row, i, now, P);
         source_step(v, V_APPLY, row, i, step, now, D);
+        if (D != NRG_F32 && row.gate)
+            multiply_gates(v, V_APPLY, row.gate, i, step, D);
         if (D != NRG_F32 || to)
             store_floats(v, V_APPLY, to + (i - begin), step, 0, D);
     }
     for (; i < end; i += VN) {
         const size_t n = lanes_at(i, end);
         source_step(v, 1, row, i, n, options_in(options, P), D);
+        if (D != NRG_F32 && row.gate)
+            multiply_gates(v, 1, row.gate, i, n, D);
         if (D != NRG_F32 || to)
             store_floats(v, 1, to + (i - begin), n, 0, D);
     }
@@ -167,32 +173,31 @@ static void stage_gates(const gated_plan *g, const char *z, float *to, size_t be
     NRG_PATH_NAME(activate)(g->job->activation, gates, to, end - begin);
 }
 
-/* out = factor·g(z); out may be factor. */
+/* out = factor·g(z) of f32 gates; out may be factor. */
 static void multiply_gate(const gated_plan *g, const char *z, const float *factor, float *out, size_t begin, size_t end,
                           unsigned how)
 {
     const nrg_activation activation = g->job->activation;
     nrg_activation_run run = {.in = (const float *)z + begin, .factor = factor, .value = out, .how = how};
     run.alpha = nrg_default_alpha(activation);
-    if (g->D != NRG_F32) {
-        const row_operands row = {.x = z};
-        source_floats(g->gates, &row, g->options & OPT_PREFETCH, begin, end, g->D);
-        run.in = g->gates;
-        run.how = 0;
-    }
     NRG_PATH_NAME(activate_floats)(NRG_PATH_NAME(value_loops)[activation], &run, end - begin);
 }
 
 /* p = r·g(z) */
 static void gated_source(const gated_plan *g, const gated_row *at, float *p, size_t begin, size_t end, int is_again)
 {
-    const row_operands *const row = is_again ? &at->again : &at->first;
+    row_operands row = is_again ? at->again : at->first;
     const unsigned options = is_again ? g->again : g->options, prefetch = options & OPT_PREFETCH;
-    const float *r = (const float *)row->x + begin;
-    const int is_staged = g->D != NRG_F32 || options & (OPT_ADD_Y | OPT_STORE_R);
-    if (is_staged) {
-        float *const to = g->D == NRG_F32 && p == (const float *)at->z + begin ? g->gates : p; /* p may go over f32 gates */
-        source_floats(to, row, options, begin, end, g->D);
+    const float *r = (const float *)row.x + begin;
+    if (g->D != NRG_F32) {
+        stage_gates(g, at->z, p, begin, end);
+        row.gate = staged_at(p, begin);
+        source_floats(p, &row, options, begin, end, g->D);
+        return;
+    }
+    if (options & (OPT_ADD_Y | OPT_STORE_R)) {
+        float *const to = p == (const float *)at->z + begin ? g->gates : p; /* p may go over the gates */
+        source_floats(to, &row, options, begin, end, NRG_F32);
         r = to;
     }
     multiply_gate(g, at->z, r, p, begin, end, prefetch ? NRG_RUN_PREFETCH : 0);
@@ -252,11 +257,12 @@ static void gated_sink(const gated_plan *g, const gated_row *at, float *o1, size
 
 typedef struct gated_chunks {
     gated_plan plan;
-    float *stage;          /* p of elements below kept */
-    float *scratch;        /* a chunk of p that is not kept, or of o1 */
-    size_t kept, chunk;    /* elements of p in the staging buffer, of a chunk */
-    int keeps_p, in_place; /* those after them in o */
-    char *spare;           /* the row of o where they are, if o is not in place */
+    float *stage;       /* p of elements below kept */
+    float *scratch;     /* a chunk of p that is not kept, or of o1 */
+    size_t kept, chunk; /* elements of p in the staging buffer, of a chunk */
+    size_t in_o;        /* those after them from this one on are in o, */
+    int in_place;       /* in their own row, */
+    char *spare;        /* or in the last one */
 } gated_chunks;
 
 /* From the statistics of a row to its outputs. */
@@ -275,7 +281,19 @@ static float *kept_p(const gated_chunks *c, const gated_row *row, size_t begin)
 {
     if (begin < c->kept)
         return c->stage + begin;
-    return c->keeps_p ? (float *)(c->in_place ? row->again.o : c->spare) + begin : NULL;
+    return begin < c->in_o ? NULL : (float *)(c->in_place ? row->again.o : c->spare) + (begin - c->in_o);
+}
+
+/* The first element of p that o may keep. 16-bit outputs in place would go over x of other elements. */
+static size_t kept_in_o(const gated_chunks *c, const byte_sink *bytes)
+{
+    const nrg_norm_job *job = c->plan.job;
+    const size_t half = (job->dim - job->dim / 2 + GATED_CHUNK - 1) / GATED_CHUNK * GATED_CHUNK;
+    if (job->gate != NRG_GATE_PRE || job->part != NRG_NORM_WHOLE || bytes || (job->after && job->o == job->y))
+        return SIZE_MAX;
+    if (c->plan.D == NRG_F32)
+        return 0;
+    return c->in_place || (uintptr_t)c->spare % sizeof(float) ? SIZE_MAX : half;
 }
 
 static void sum_gated(const gated_chunks *c, row_sums *sums, const gated_row *row, size_t begin, size_t end)
@@ -293,15 +311,26 @@ static void sum_gated(const gated_chunks *c, row_sums *sums, const gated_row *ro
     sum_rows_chunk(sums, &chunk, D);
 }
 
+/* Whether the outputs of a row go over its own p, of the same elements and of those after them: chunks then go from the last one
+ * to the first. */
+static int is_over_p(const gated_chunks *c, const gated_row *row)
+{
+    return c->plan.D != NRG_F32 && c->in_o != SIZE_MAX && row->again.o == c->spare;
+}
+
 /* A chunk for the passes after the first. */
 static row_chunk gated_again(const gated_chunks *c, const gated_row *row, size_t begin, size_t end)
 {
     const gated_plan *g = &c->plan;
     row_chunk chunk = {row->again, g->again, begin, end, g->job->dim};
     if (g->job->gate == NRG_GATE_PRE) {
-        float *const kept = kept_p(c, row, begin), *const p = kept ? kept : c->scratch;
+        float *const kept = kept_p(c, row, begin), *p = kept ? kept : c->scratch;
         if (!kept)
             gated_source(g, row, p, begin, end, 1);
+        else if (begin >= c->kept && is_over_p(c, row)) {
+            p = c->scratch;
+            memcpy(p, kept, (end - begin) * sizeof *p);
+        }
         chunk.row.x = staged_at(p, begin);
         chunk.options = (chunk.options & ~(unsigned)(OPT_ADD_Y | OPT_PREFETCH)) | OPT_X_F32;
     }
@@ -393,11 +422,11 @@ static __attribute__((noinline)) void share_room(gated_chunks *c, float *room, i
     gated_plan *const g = &c->plan;
     const nrg_norm_job *job = g->job;
     const int is_pre = job->gate == NRG_GATE_PRE;
-    const size_t gates = (size_t)has_gate_stage(job, g->D), few = g->D == NRG_F32 ? 2 * GATED_CHUNK : GATED_CHUNK,
-                 past = is_pre && !c->keeps_p && (job->dim > GATED_ROOM / few * few - gates * few || job->part == NRG_NORM_APPLY),
+    const size_t gates = (size_t)has_gate_stage(job, g->D),
+                 past = is_pre && c->in_o && (job->dim > GATED_ROOM - gates * GATED_CHUNK || job->part == NRG_NORM_APPLY),
                  buffers = gates + (!g->is_direct || past);
     /* the gates of a row alone by one call: a call for each chunk waits for its last divisions */
-    c->chunk = !is_pre ? (buffers > 1 ? GATED_ALONE / 4 : GATED_ALONE / 2) : !buffers && is_alone ? GATED_ALONE : few;
+    c->chunk = is_pre ? (!buffers && is_alone ? GATED_ROOM : GATED_CHUNK) : buffers > 1 ? GATED_CHUNK : 2 * GATED_CHUNK;
     c->kept = is_pre && job->part != NRG_NORM_APPLY ? (GATED_ROOM - buffers * c->chunk) / c->chunk * c->chunk : 0;
     c->stage = room;
     g->gates = room + c->kept;
@@ -411,14 +440,14 @@ static __attribute__((noinline)) void gated_rows(const nrg_norm_job *job, size_t
     gated_chunks c = {.plan = plan_of_gated(job, NULL, bytes, 0, D)};
     const gated_plan *g = &c.plan;
     const size_t dim = job->dim;
-    const int is_whole = job->part == NRG_NORM_WHOLE, is_given = job->part == NRG_NORM_APPLY;
+    const int is_given = job->part == NRG_NORM_APPLY;
     gated_row rows[2], *row = &rows[0], *next = &rows[1];
     gated_factors f;
     gated_sums sums;
     find_gated_row(row, g, row_end - 1);
     c.spare = row->again.o;
     c.in_place = job->o == job->x || job->o == job->y || job->o == job->z;
-    c.keeps_p = is_whole && D == NRG_F32 && !bytes && !(job->after && job->o == job->y);
+    c.in_o = kept_in_o(&c, bytes);
     share_room(&c, room, row_end - row_begin == 1);
     const size_t most = c.chunk;
     if (row_end - row_begin > 1)
@@ -445,8 +474,9 @@ static __attribute__((noinline)) void gated_rows(const nrg_norm_job *job, size_t
             bytes->finds_amax = 0;
         }
 #endif
-        for (size_t begin = 0, end; begin < dim; begin = end) {
-            end = chunk_end(begin, dim, most);
+        const size_t last = (dim - 1) / most * most;
+        for (size_t at = 0; at <= last; at += most) {
+            const size_t begin = is_over_p(&c, row) ? last - at : at, end = chunk_end(begin, dim, most);
             if (job->part != NRG_NORM_SUMS)
                 apply_gated(&c, row, &f, begin, end);
             if (!is_last && !is_given)
