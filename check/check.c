@@ -220,8 +220,7 @@ static int complain_of_case(const sweep_case *c, const char *before, const char 
 {
     char text[SWEEP_TEXT_ROOM];
     sweep_describe(c, text);
-    complain("FAIL: %s%s%s: %s", before, word, after, text);
-    return CLI_FAILED;
+    return cli_fail("FAIL: %s%s%s: %s", before, word, after, text);
 }
 
 enum {
@@ -253,10 +252,8 @@ static int sweep(sweep_level level, int only, const char *op, memory *m, sweep_r
         progress_part(number, all);
         if (!is_asked_for(c.kernel, op))
             continue;
-        if (!reserve(m, c.bytes)) {
-            complain("no memory for %zu bytes", c.bytes);
-            return CLI_FAILED;
-        }
+        if (!reserve(m, c.bytes))
+            return cli_fail("no memory for %zu bytes", c.bytes);
         nrg_status status = make_expected(&c, m);
         for (int i = 0; i < NRG_ISA_COUNT && status == NRG_OK; i++)
             if (is_checked(i, only) && !(i == NRG_ISA_SCALAR && is_left_out(level, number)))
@@ -272,11 +269,9 @@ static int sweep(sweep_level level, int only, const char *op, memory *m, sweep_r
         result->digest = digest(result->digest, m->copies[EXPECTED], c.bytes);
     }
     for (int i = 0; i < sweep_kernels; i++)
-        if (!result->kernel_cases[i] && is_asked_for(i, op)) {
-            complain("FAIL: no case runs %s_%s%s", sweep_kernel_op(i), nrg_dtype_name(sweep_kernel_dtype(i)),
-                     sweep_kernel_grade(i));
-            return CLI_FAILED;
-        }
+        if (!result->kernel_cases[i] && is_asked_for(i, op))
+            return cli_fail("FAIL: no case runs %s_%s%s", sweep_kernel_op(i), nrg_dtype_name(sweep_kernel_dtype(i)),
+                            sweep_kernel_grade(i));
     return CLI_DONE;
 }
 
@@ -363,10 +358,8 @@ static int check_paths(sweep_level level, int only, const char *op)
 /* One share at a time and in the layout of the case, on one path: the results, and nothing else. */
 static int hash_case(nrg_isa isa, const sweep_case *c, memory *m, uint64_t *hash)
 {
-    if (!reserve(m, c->bytes)) {
-        complain("no memory for %zu bytes", c->bytes);
-        return CLI_FAILED;
-    }
+    if (!reserve(m, c->bytes))
+        return cli_fail("no memory for %zu bytes", c->bytes);
     sweep_fill(c, m->copies[RESULT]);
     const nrg_status status = run_on(isa, c, m->copies[RESULT]);
     if (status != NRG_OK)

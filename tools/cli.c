@@ -28,10 +28,13 @@ void cli_only_list(int on) { only_list = on; }
 
 int cli_only_lists(void) { return only_list; }
 
-static void print(const char *format, va_list values)
+int complain(const char *format, ...)
 {
     char line[1024];
+    va_list values;
+    va_start(values, format);
     const int length = vsnprintf(line, sizeof line, format, values);
+    va_end(values);
     if (length >= (int)sizeof line)
         memcpy(line + sizeof line - 4, "...", 4);
     for (char *c = line; *c; c++)
@@ -39,23 +42,7 @@ static void print(const char *format, va_list values)
             *c = '?';
     progress_wipe();
     fprintf(stderr, "nrg%s%s: %s\n", command ? " " : "", command ? command : "", line);
-}
-
-void complain(const char *format, ...)
-{
-    va_list values;
-    va_start(values, format);
-    print(format, values);
-    va_end(values);
-}
-
-int cli_refuse(const char *format, ...)
-{
-    va_list values;
-    va_start(values, format);
-    print(format, values);
-    va_end(values);
-    return CLI_REFUSED;
+    return 0;
 }
 
 /* One option had two names in 0.3, by command; each command takes both. */
@@ -179,11 +166,9 @@ int cli_is_standard(const char *name) { return strcmp(name, "-") == 0; }
 
 const char *cli_file_name(const char *name, const char *standard) { return name && cli_is_standard(name) ? standard : name; }
 
-/* 0 after a complaint. */
 static int complain_of(const char *option, const char *expected, const char *text)
 {
-    complain("--%s: expected %s, got '%s'", option, expected, text);
-    return 0;
+    return complain("--%s: expected %s, got '%s'", option, expected, text);
 }
 
 int cli_double(const char *option, const char *text, double *number)
@@ -233,8 +218,7 @@ int cli_count(const char *option, const char *text, size_t least, size_t *number
     *number = value;
     if (c != text && !*c && value >= least)
         return 1;
-    complain("--%s: expected a whole number of at least %zu, got '%s'", option, least, text);
-    return 0;
+    return complain("--%s: expected a whole number of at least %zu, got '%s'", option, least, text);
 }
 
 /* Up to the end, or to a comma. */
@@ -252,8 +236,7 @@ int cli_integer(const char *option, const char *text, long long least, long long
     const char *end = parse_integer(text, least, most, number);
     if (end && !*end)
         return 1;
-    complain("--%s: expected a whole number from %lld to %lld, got '%s'", option, least, most, text);
-    return 0;
+    return complain("--%s: expected a whole number from %lld to %lld, got '%s'", option, least, most, text);
 }
 
 int cli_integers(const char *option, const char *text, int room, long long least, long long most, long long *numbers)
@@ -267,9 +250,8 @@ int cli_integers(const char *option, const char *text, int room, long long least
             return 1;
         at++;
     }
-    complain("--%s: expected at most %d whole numbers from %lld to %lld, such as 16,24,24; got '%s'", option, room, least, most,
-             text);
-    return 0;
+    return complain("--%s: expected at most %d whole numbers from %lld to %lld, such as 16,24,24; got '%s'", option, room, least,
+                    most, text);
 }
 
 int cli_word(const char *option, const char *text, const char *const *words)

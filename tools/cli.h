@@ -21,11 +21,12 @@ enum {
 void cli_set_command(const char *name);
 
 /* Prints one line to stderr. Control characters become '?', since file names and file contents are part of it. An error names the
- * argument, the expected value and the given one. */
-PRINTF_LIKE(1, 2) void complain(const char *format, ...);
+ * argument, the expected value and the given one. Returns 0. */
+PRINTF_LIKE(1, 2) int complain(const char *format, ...);
 
-/* The same; returns CLI_REFUSED. */
-PRINTF_LIKE(1, 2) int cli_refuse(const char *format, ...);
+/* The same, with the exit status. */
+#define cli_refuse(...) (complain(__VA_ARGS__), CLI_REFUSED)
+#define cli_fail(...) (complain(__VA_ARGS__), CLI_FAILED)
 
 /* What an option takes: 0 is nothing. The last two are files for file_command.h: of positions or ids, of bytes. */
 enum { CLI_VALUE = 1, CLI_INTEGERS, CLI_BYTES };

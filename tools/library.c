@@ -26,6 +26,5 @@ int library_holds(const char *option, const char *what)
     const int is_backward = strcmp(what, "backward") == 0;
     if (is_backward ? nrg_backward_built() : nrg_family_built(what))
         return 1;
-    complain("%s: expected a build of nrg with %s, got one without", option, is_backward ? "backward passes" : what);
-    return 0;
+    return complain("%s: expected a build of nrg with %s, got one without", option, is_backward ? "backward passes" : what);
 }

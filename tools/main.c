@@ -13,9 +13,7 @@ int main(int argc, char **argv)
     int status = nrg_command(argc ? argv + 1 : argv);
     /* a report that could not be written is no success: a full disk shows only here */
     int broken = ferror(stdout);
-    if (fclose(stdout) != 0 || broken) {
-        complain("cannot write to standard output");
-        return CLI_FAILED;
-    }
+    if (fclose(stdout) != 0 || broken)
+        return cli_fail("cannot write to standard output");
     return status;
 }

@@ -55,8 +55,4 @@ int array_reserve(npy_array *array)
     return array->data ? CLI_DONE : arrays_no_memory(bytes);
 }
 
-int arrays_no_memory(size_t bytes)
-{
-    complain("no memory for %zu bytes", bytes);
-    return CLI_FAILED;
-}
+int arrays_no_memory(size_t bytes) { return cli_fail("no memory for %zu bytes", bytes); }

@@ -254,8 +254,7 @@ static int read_bytes(source *from, void *bytes, size_t count)
 
 static int no_memory(const char *path, uint64_t bytes)
 {
-    complain("%s: no memory for %llu bytes", path, (unsigned long long)bytes);
-    return CLI_FAILED;
+    return cli_fail("%s: no memory for %llu bytes", path, (unsigned long long)bytes);
 }
 
 /* Magic, version and length of the header. */

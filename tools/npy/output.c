@@ -12,23 +12,11 @@
 #include "../progress.h"
 #include "../system.h"
 
-static int no_memory(const char *name)
-{
-    complain("%s: no memory", name);
-    return CLI_FAILED;
-}
+static int no_memory(const char *name) { return cli_fail("%s: no memory", name); }
 
-static int cannot_be_written(const char *name, const char *why)
-{
-    complain("%s: %s", name, why);
-    return CLI_FAILED;
-}
+static int cannot_be_written(const char *name, const char *why) { return cli_fail("%s: %s", name, why); }
 
-static int fail(const char *name, const char *what)
-{
-    complain("%s: %s: %s", name, what, strerror(errno));
-    return CLI_FAILED;
-}
+static int fail(const char *name, const char *what) { return cli_fail("%s: %s: %s", name, what, strerror(errno)); }
 
 /* directory/name */
 static char *join(const char *directory, const char *name)

@@ -9,10 +9,8 @@
 int formats_read(const file_call *call, nrg_quant_format *format)
 {
     const char *given = call->value[file_option(call, "format")], *formats[NRG_QUANT_INT8_128 + 1] = {NULL};
-    if (!given) {
-        complain("--format: expected a format such as q8_0, got none; see nrg %s --help", call->command->name);
-        return 0;
-    }
+    if (!given)
+        return complain("--format: expected a format such as q8_0, got none; see nrg %s --help", call->command->name);
     for (int i = 0; i < NRG_QUANT_INT8_128; i++)
         formats[i] = nrg_quant_format_name((nrg_quant_format)(NRG_QUANT_Q8_0 + i));
     const int word = cli_word("format", given, formats);
@@ -22,10 +20,8 @@ int formats_read(const file_call *call, nrg_quant_format *format)
     if (nrg_quant_has_scales(*format) == (call->value[file_option(call, "scales")] != NULL))
         return 1;
     if (nrg_quant_has_scales(*format))
-        complain("--scales: expected a file with --format %s, got none", formats[word]);
-    else
-        complain("--scales cannot be used with --format %s: its blocks contain the scales", formats[word]);
-    return 0;
+        return complain("--scales: expected a file with --format %s, got none", formats[word]);
+    return complain("--scales cannot be used with --format %s: its blocks contain the scales", formats[word]);
 }
 
 int formats_ask(const file_call *call, nrg_quant_format *format, nrg_quant_rounding *rounding)

@@ -151,11 +151,10 @@ static int fill_table(const file_call *call, const rope_request *q, double *freq
     double magnitude;
     nrg_status status = nrg_rope_frequencies(&q->spec, frequencies, &magnitude);
     if (status == NRG_ERR_CONSTANT)
-        complain("--freq-base and --freq-scale: expected at most 2^18 turns of a pair from one position to the next, got more");
-    else if (status == NRG_ERR_DIM)
-        complain("--scaling ntk: expected --n-dims of at least 4, got %zu", q->spec.n_dims);
-    if (status == NRG_ERR_CONSTANT || status == NRG_ERR_DIM)
-        return CLI_REFUSED;
+        return cli_refuse(
+            "--freq-base and --freq-scale: expected at most 2^18 turns of a pair from one position to the next, got more");
+    if (status == NRG_ERR_DIM)
+        return cli_refuse("--scaling ntk: expected --n-dims of at least 4, got %zu", q->spec.n_dims);
     nrg_rope_table_args args = nrg_rope_table_args_init(q->args.tokens, frequencies, magnitude, table);
     args.positions = call->in[IN_POSITIONS].data;
     args.first_position = args.positions ? 0 : (int32_t)q->first;
