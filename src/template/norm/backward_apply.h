@@ -93,6 +93,15 @@ NRG_INLINE void add_columns(vf *partial, int G, double *sums, float *out, size_t
     }
 }
 
+/* Not to L1, where they would drive out the rows of this tile: f32 rms 20000x1024 in 0.82 of the time (Zen 4, AVX-512). p as a
+ * number: there may be nothing. */
+NRG_INLINE void prefetch_to_l2(uintptr_t p, size_t bytes)
+{
+    NRG_UNROLL
+    for (size_t b = 0; b < bytes; b += 64)
+        __builtin_prefetch((const void *)(p + b), 0, 2);
+}
+
 /* Columns i to i + n of one row: G vectors, or the first n lanes of one. Without a mean, mean and left are 0 and c is -0: leaving
  * them out keeps the bits. */
 NRG_INLINE void column_row(column_vectors *c, const column_rows *rows, int row, int G, size_t i, size_t n, norm_policy P)
@@ -102,8 +111,8 @@ NRG_INLINE void column_row(column_vectors *c, const column_rows *rows, int row, 
     const int has_mean = is_centred(P), pairs = has_pairs(G, n, P.dtype);
     vf d[COLUMN_VECTORS], p[COLUMN_VECTORS], dp[COLUMN_VECTORS];
     if (NRG_RARELY(options & COLUMN_AHEAD)) {
-        prefetch_step_ahead(rows->d[row] + bytes_of(i, P.dtype, 0), G, bytes_of(1, P.dtype, 0), rows->ahead_d);
-        prefetch_step_ahead(rows->p[row] + bytes_of(i, P.dtype, 0), G, bytes_of(1, P.dtype, 0), rows->ahead_p);
+        prefetch_to_l2((uintptr_t)rows->d[row] + bytes_of(i, P.dtype, 0) + rows->ahead_d, bytes_of((size_t)G * VN, P.dtype, 0));
+        prefetch_to_l2((uintptr_t)rows->p[row] + bytes_of(i, P.dtype, 0) + rows->ahead_p, bytes_of((size_t)G * VN, P.dtype, 0));
     }
     load_columns(d, G, rows->d[row], i, n, P.dtype);
     load_columns(p, G, rows->p[row], i, n, P.dtype);
