@@ -1,5 +1,6 @@
-/* Schedule: tiles of short rows with a gate, or with an activation on the output, in the fast grade. The activation is a call for
- * the whole tile, and the next tile is summed before the outputs of this one, as in tile.h.
+/* Schedule: tiles of short rows with a gate, or with an activation on the
+ * output, in the fast grade. The activation is a call for the whole tile, and
+ * the next tile is summed before the outputs of this one, as in tile.h.
  *
  * Rows of 16 bits become floats first, so that the sums are those of f32 rows.
  *
@@ -16,7 +17,8 @@ enum { GATED_DIM_MAX = 1024 };
 
 typedef struct gated_tiles {
     gated_plan plan;
-    size_t together; /* rows without a gap between them, which the steps over elements do at once */
+    size_t together; /* rows without a gap between them, which the steps over
+                      elements do at once */
     size_t room;     /* elements of a staging buffer */
     size_t apart;    /* from that of a tile to that of the next; 0: one serves all */
     int is_staged;   /* r or p is in the staging buffer of a tile, */
@@ -26,7 +28,6 @@ typedef struct gated_tiles {
 
 typedef struct gated_tile {
     row_tile rows;
-    gated_row first;
     float *stage;
     char *o; /* of the output loop, like gates */
     size_t o_stride;
@@ -48,7 +49,8 @@ static int gated_tiles_fit(const nrg_norm_job *job, nrg_dtype D)
            !nrg_norm_is_exact(&job->formula, D) && (job->groups == 1 || rows_are_dense(job, D));
 }
 
-/* The staging buffers: of the gates, and of the tiles, each of which has one if r or p waits there. Whether a row fits. */
+/* The staging buffers: of the gates, and of the tiles, each of which has one if
+ * r or p waits there. Whether a row fits. */
 static __attribute__((noinline)) int stage_tiles(gated_tiles *all)
 {
     gated_plan *const g = &all->plan;
@@ -100,7 +102,8 @@ NRG_INLINE void output_gated_row(const row_outputs *to, size_t dim, unsigned opt
         output_step(1, to, i, dim - i, options_in(options, P), P.dtype);
 }
 
-/* Groups of 16 f32 elements, which have little but what is done once for each. Not centred, and with a weight only. */
+/* Groups of 16 f32 elements, which have little but what is done once for each.
+ * Not centred, and with a weight only. */
 static __attribute__((noinline)) void output_least_groups(const gated_tile *t, const nrg_norm_job *job, int stream)
 {
     const row_tile *const at = &t->rows;
@@ -190,7 +193,7 @@ static __attribute__((noinline)) void find_row_in_tile(gated_row *row, const gat
                                 .y = job->y ? job->y + n * row_stride(job, job->y_stride, D, job->y_f32) : NULL,
                                 .r = job->r ? job->r + n * row_stride(job, job->r_stride, D, job->r_f32) : NULL};
     row->first.o = (char *)((uintptr_t)job->o + n * row_stride(job, job->o_stride, D, 0));
-    row->again = row->first;
+    row->again = operands_in_registers(&row->first);
     row->again.x = g->reads_r ? row->first.r : row->first.x;
     row->z = job->z ? job->z + n * row_stride(job, job->z_stride, D, 0) : NULL;
 }
@@ -204,8 +207,8 @@ static __attribute__((noinline)) void begin_gated_tile(gated_tile *t, const gate
     row_tile *const rows = &t->rows;
     const size_t count = (size_t)rows->count;
     unsigned options = all->prefetches ? g->options & ~(unsigned)OPT_PREFETCH : g->options;
-    find_row_in_tile(&t->first, g, rows->n);
-    gated_row row = t->first;
+    gated_row row;
+    find_row_in_tile(&row, g, rows->n);
     rows->x = all->is_staged ? (const char *)t->stage : all->in_o ? row.again.o : row.again.x;
     const size_t stride = all->in_o ? job->o_stride : g->reads_r ? job->r_stride : job->x_stride;
     rows->x_jump = rows->run = 0;
@@ -237,8 +240,10 @@ static __attribute__((noinline)) void end_gated_tile(gated_tile *t, const gated_
     const nrg_norm_job *job = g->job;
     const size_t count = (size_t)t->rows.count;
     const int is_direct = g->is_direct && !(g->options & OPT_AFTER);
-    gated_row row = t->first;
-    if (all->prefetches) /* the rows that are summed next, while the activation keeps the CPU from memory */
+    gated_row row;
+    find_row_in_tile(&row, g, t->rows.n);
+    if (all->prefetches) /* the rows that are summed next, while the activation
+                          keeps the CPU from memory */
         prefetch_ahead(t->rows.x, count * t->rows.x_stride, 2 * count * t->rows.x_stride);
     t->gates = NULL;
     t->o = is_direct ? row.again.o : (char *)t->stage;
