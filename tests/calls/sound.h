@@ -79,10 +79,16 @@ typedef struct sound_call {
 
     const invoke_function *workspace; /* its bytes depend on the number of shares, which is one in SOUND_SHARES */
     int is_part;                      /* another description has the statuses of the function that this one has not */
+
+    uint32_t own;      /* bits of operands that the call itself reads or writes, without a kernel */
+    int has_no_kernel; /* does all of its work */
+    int always;        /* a kernel is reached even where no output is asked for */
+    int repeats;       /* as often as its numbers say, so that changed ones are not tried */
 } sound_call;
 
 /* For the table of a family. */
 #define WRONG(list) .wrong = list, .wrong_count = NRG_COUNT(list)
+#define NO_KERNEL .own = UINT32_MAX, .has_no_kernel = 1
 
 static inline const char *sound_name(const sound_call *s) { return s->function->name; }
 static inline int sound_has_shares(const sound_call *s) { return s->function->ask != NULL; }

@@ -35,13 +35,9 @@ static uint32_t set_up_rows(void *const *part, int variant)
         OF_ALPHA(type, NRG_ACT_ELU, 0x1.000002p24f, NRG_ERR_CONSTANT), OF_ALPHA(type, NRG_ACT_GELU_QUICK, 0x1p-24f, NRG_OK),     \
         OF_ALPHA(type, NRG_ACT_GELU_QUICK, 0x1.fffffep-25f, NRG_ERR_CONSTANT)
 
-#define ROWS_U64(field, value, status) WRONG_U64(ARGS, nrg_activation_args, field, value, status)
-#define ROWS_ALPHA ENDS_OF_ALPHA(nrg_activation_args)
-static const sound_wrong wrong_rows[] = {
-    ROWS_U64(dx_stride[0], 1, NRG_OK),
-    ROWS_ALPHA,
-};
-static const sound_wrong wrong_rows_back[] = {ROWS_ALPHA};
+static const sound_wrong wrong_rows[] = {WRONG_U64(ARGS, nrg_activation_args, dx_stride[0], 1, NRG_OK),
+                                         ENDS_OF_ALPHA(nrg_activation_args)};
+static const sound_wrong wrong_rows_back[] = {ENDS_OF_ALPHA(nrg_activation_args)};
 
 /* ---- gated linear units: a matrix of pairs, and two tensors of four dimensions ---- */
 

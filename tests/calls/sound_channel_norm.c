@@ -45,15 +45,16 @@ static nrg_channel_norm_spec spec_of(int variant)
     return spec;
 }
 
+#define RUNNING_IN (NRG_BIT(NRG_CHANNEL_RUNNING_MEAN_IN) | NRG_BIT(NRG_CHANNEL_RUNNING_VAR_IN))
+#define RUNNING_BITS (RUNNING_IN | NRG_BIT(NRG_CHANNEL_RUNNING_MEAN) | NRG_BIT(NRG_CHANNEL_RUNNING_VAR))
+
 static uint32_t set_up_forward(void *const *part, int variant)
 {
     *(nrg_channel_norm_spec *)part[SPEC] = spec_of(variant);
     *(nrg_channel_norm_args *)part[ARGS] = nrg_channel_norm_args_init(
         variant == ROW ? 1 : SAMPLES, variant == UPDATED || variant == ROW ? 1 : POSITIONS, NULL, NULL, NULL, NULL);
     const uint32_t weights = NRG_BIT(NRG_CHANNEL_W) | NRG_BIT(NRG_CHANNEL_B), residual = NRG_BIT(NRG_CHANNEL_Y),
-                   out = NRG_BIT(NRG_CHANNEL_MEAN) | NRG_BIT(NRG_CHANNEL_RSTD) | NRG_BIT(NRG_CHANNEL_STATISTICS),
-                   running_in = NRG_BIT(NRG_CHANNEL_RUNNING_MEAN_IN) | NRG_BIT(NRG_CHANNEL_RUNNING_VAR_IN),
-                   running = NRG_BIT(NRG_CHANNEL_RUNNING_MEAN) | NRG_BIT(NRG_CHANNEL_RUNNING_VAR);
+                   out = NRG_BIT(NRG_CHANNEL_MEAN) | NRG_BIT(NRG_CHANNEL_RSTD) | NRG_BIT(NRG_CHANNEL_STATISTICS);
     ((nrg_channel_norm_args *)part[ARGS])->store = NRG_STORE_KEEP;
     switch (variant) {
     case BATCH:
@@ -61,9 +62,9 @@ static uint32_t set_up_forward(void *const *part, int variant)
     case GIVEN:
         return weights | NRG_BIT(NRG_CHANNEL_STATISTICS_IN) | NRG_BIT(NRG_CHANNEL_MEAN);
     case RUNNING:
-        return weights | out | running_in;
+        return weights | out | RUNNING_IN;
     case UPDATED:
-        return weights | out | running_in | running;
+        return weights | out | RUNNING_BITS;
     case FOLDED:
         return weights | residual;
     default:
@@ -449,18 +450,18 @@ static const sound_wrong wrong_backward_sums[] = {
 };
 
 static const sound_call calls[] = {
-    {&invoke_channel_norm_forward, VARIANTS, set_up_forward, WRONG(wrong_forward), .fill = fill_forward},
-    {&invoke_channel_norm_sums, 2, set_up_sums, WRONG(wrong_sums)},
-    {&invoke_channel_norm_sums_add, 1, .set_up = set_up_add},
-    {&invoke_channel_norm_statistics, 2, set_up_statistics, WRONG(wrong_statistics), .fill = fill_sums,
-     .spoil = spoil_statistics},
-    {&invoke_channel_norm_fold, 2, set_up_fold, WRONG(wrong_fold)},
+    {&invoke_channel_norm_forward, VARIANTS, set_up_forward, WRONG(wrong_forward), .fill = fill_forward, .own = RUNNING_BITS},
+    {&invoke_channel_norm_sums, 2, set_up_sums, WRONG(wrong_sums), .own = UINT32_MAX},
+    {&invoke_channel_norm_sums_add, 1, .set_up = set_up_add, NO_KERNEL},
+    {&invoke_channel_norm_statistics, 2, set_up_statistics, WRONG(wrong_statistics), .fill = fill_sums, .spoil = spoil_statistics,
+     NO_KERNEL},
+    {&invoke_channel_norm_fold, 2, set_up_fold, WRONG(wrong_fold), NO_KERNEL},
     {&invoke_channel_norm_backward, BACKWARD_VARIANTS, set_up_backward, WRONG(wrong_backward), .fill = fill_backward,
-     .spoil = spoil_backward},
+     .spoil = spoil_backward, .own = UINT32_MAX},
     {&invoke_channel_norm_backward_reduce, BACKWARD_VARIANTS, set_up_backward, WRONG(wrong_backward), .fill = fill_backward,
-     .spoil = spoil_backward, .spares = spared_by_reduce},
+     .spoil = spoil_backward, .spares = spared_by_reduce, NO_KERNEL},
     {&invoke_channel_norm_backward_sums, 2, set_up_backward_sums, WRONG(wrong_backward_sums), .fill = fill_backward,
-     .spoil = spoil_backward},
+     .spoil = spoil_backward, .own = UINT32_MAX},
     {&invoke_channel_norm_backward_workspace, BACKWARD_VARIANTS, set_up_workspace, WRONG(wrong_workspace)},
 };
 

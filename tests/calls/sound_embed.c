@@ -338,13 +338,16 @@ static const sound_wrong wrong_workspace[] = {
     GRADIENT_U64(1, rows, SIZE_MAX, NRG_OK),
 };
 
+#define ALL_IDS (((1u << NRG_EMBED_TABLES) - 1) << NRG_EMBED_IDS)
+
 static const sound_call calls[] = {
-    {&invoke_embed_forward, 3, set_up, WRONG(wrong), .fill = fill, .spoil = spoil, .bind = bind_tables},
-    {&invoke_embed_norm_forward, 3, set_up_norm, WRONG(wrong_norm), .fill = fill, .spoil = spoil, .bind = bind_tables},
+    {&invoke_embed_forward, 3, set_up, WRONG(wrong), .fill = fill, .spoil = spoil, .bind = bind_tables, .own = ALL_IDS},
+    {&invoke_embed_norm_forward, 3, set_up_norm, WRONG(wrong_norm), .fill = fill, .spoil = spoil, .bind = bind_tables,
+     .own = ALL_IDS},
     {&invoke_embed_backward_order, 4, set_up_backward, WRONG(wrong_order), .fill = fill_order, .spoil = spoil_order,
-     .spares = spared_by_order, .bind = bind_gradients},
+     .spares = spared_by_order, .bind = bind_gradients, NO_KERNEL},
     {&invoke_embed_backward, 4, set_up_backward, WRONG(wrong_backward), .fill = fill_backward, .spoil = spoil_backward,
-     .spares = spared_by_sums, .bind = bind_gradients},
+     .spares = spared_by_sums, .bind = bind_gradients, .own = UINT32_MAX},
     {&invoke_embed_backward_workspace, 3, set_up_workspace, WRONG(wrong_workspace), .bind = bind_gradients},
 };
 

@@ -258,11 +258,12 @@ static uint32_t spared_by_reduce(void *const *part)
 
 static const sound_call calls[] = {
     {&invoke_norm_forward, FORWARD_VARIANTS, set_up_forward, WRONG(wrong_forward)},
-    {&invoke_norm_statistics, VARIANTS, set_up_statistics, WRONG(wrong_statistics)},
+    {&invoke_norm_statistics, VARIANTS, set_up_statistics, WRONG(wrong_statistics), .always = 1},
     {&invoke_norm_elements, VARIANTS, set_up_elements, WRONG(wrong_elements)},
-    {&invoke_norm_backward, VARIANTS, set_up_backward, WRONG(wrong_backward), .spoil = spoil_backward},
+    {&invoke_norm_backward, VARIANTS, set_up_backward, WRONG(wrong_backward), .spoil = spoil_backward,
+     .own = OPERAND(DW) | OPERAND(DB) | OPERAND(WORKSPACE)},
     {&invoke_norm_backward_reduce, VARIANTS, set_up_backward, WRONG(wrong_backward), .spoil = spoil_backward,
-     .spares = spared_by_reduce},
+     .spares = spared_by_reduce, NO_KERNEL},
     {&invoke_norm_backward_workspace, VARIANTS, set_up_workspace, WRONG(wrong_workspace)},
 };
 

@@ -148,8 +148,9 @@ static uint32_t spared_by_reduce(void *const *part)
 
 static const sound_call calls[] = {
     {&invoke_norm_sandwich_forward, FORWARD_VARIANTS, set_up_forward, WRONG(wrong_forward)},
-    {&invoke_norm_sandwich_backward, VARIANTS, set_up_backward, WRONG(wrong_backward)},
-    {&invoke_norm_sandwich_backward_reduce, VARIANTS, set_up_backward, WRONG(wrong_backward), .spares = spared_by_reduce},
+    {&invoke_norm_sandwich_backward, VARIANTS, set_up_backward, WRONG(wrong_backward), .own = SUMS | OPERAND(WORKSPACE)},
+    {&invoke_norm_sandwich_backward_reduce, VARIANTS, set_up_backward, WRONG(wrong_backward), .spares = spared_by_reduce,
+     NO_KERNEL},
     {&invoke_norm_sandwich_backward_workspace, VARIANTS, set_up_workspace, WRONG(wrong_workspace)},
 };
 

@@ -162,25 +162,27 @@ static nrg_status spoil_times(void *const *part, int n)
 }
 
 #define NOT_LOOKED_AT(variant) WRONG_VARIANT(variant), WRONG_F64(SPEC, nrg_floater_spec, dt, NAN, NRG_OK)
-#define WRONG_SPEC                                                                                                               \
-    WRONG_F64(SPEC, nrg_floater_spec, t0, NAN, NRG_ERR_POSITION),                                                                \
-        WRONG_F64(SPEC, nrg_floater_spec, t0, INFINITY, NRG_ERR_POSITION),                                                       \
-        WRONG_F64(SPEC, nrg_floater_spec, dt, -INFINITY, NRG_ERR_POSITION),                                                      \
-        WRONG_F64(SPEC, nrg_floater_spec, dt, NAN, NRG_ERR_POSITION),                                                            \
-        WRONG_F64(SPEC, nrg_floater_spec, dt, 1e308, NRG_ERR_POSITION), NOT_LOOKED_AT(TIMES), NOT_LOOKED_AT(NOWHERE),            \
-        WRONG_F64(SPEC, nrg_floater_spec, t0, NAN, NRG_OK)
-static const sound_wrong wrong_floater[] = {WRONG_SPEC};
-static const sound_wrong wrong_floater_backward[] = {WRONG_SPEC};
+static const sound_wrong wrong_floater[] = {WRONG_F64(SPEC, nrg_floater_spec, t0, NAN, NRG_ERR_POSITION),
+                                            WRONG_F64(SPEC, nrg_floater_spec, t0, INFINITY, NRG_ERR_POSITION),
+                                            WRONG_F64(SPEC, nrg_floater_spec, dt, -INFINITY, NRG_ERR_POSITION),
+                                            WRONG_F64(SPEC, nrg_floater_spec, dt, NAN, NRG_ERR_POSITION),
+                                            WRONG_F64(SPEC, nrg_floater_spec, dt, 1e308, NRG_ERR_POSITION),
+                                            NOT_LOOKED_AT(TIMES),
+                                            NOT_LOOKED_AT(NOWHERE),
+                                            WRONG_F64(SPEC, nrg_floater_spec, t0, NAN, NRG_OK)};
 
 static const sound_call calls[] = {
     {&invoke_recurrent_forward, RECURRENT_VARIANTS, .set_up = set_up_recurrent},
-    {&invoke_recurrent_backward, RECURRENT_VARIANTS, .set_up = set_up_recurrent_backward},
-    {&invoke_recurrent_backward_reduce, RECURRENT_VARIANTS, set_up_recurrent_backward, .spares = reduce_spares},
+    {&invoke_recurrent_backward, RECURRENT_VARIANTS, .set_up = set_up_recurrent_backward,
+     .own = NRG_BIT(NRG_RECURRENT_BACKWARD_WORKSPACE)},
+    {&invoke_recurrent_backward_reduce, RECURRENT_VARIANTS, set_up_recurrent_backward, .spares = reduce_spares,
+     .own = NRG_BIT(NRG_RECURRENT_BACKWARD_WORKSPACE)},
     {&invoke_recurrent_backward_workspace, RECURRENT_VARIANTS, .set_up = set_up_recurrent_backward},
-    {&invoke_floater_forward, FLOATER_VARIANTS, set_up_floater, WRONG(wrong_floater), .spoil = spoil_times, .after = quiet},
+    {&invoke_floater_forward, FLOATER_VARIANTS, set_up_floater, WRONG(wrong_floater), .spoil = spoil_times, .after = quiet,
+     NO_KERNEL, .repeats = 1},
     {&invoke_floater_workspace, FLOATER_VARIANTS, .set_up = set_up_floater},
-    {&invoke_floater_backward, FLOATER_VARIANTS, set_up_floater_backward, WRONG(wrong_floater_backward), .spoil = spoil_times,
-     .after = quiet},
+    {&invoke_floater_backward, FLOATER_VARIANTS, set_up_floater_backward, WRONG(wrong_floater), .spoil = spoil_times,
+     .after = quiet, NO_KERNEL, .repeats = 1},
     {&invoke_floater_backward_workspace, FLOATER_VARIANTS, .set_up = set_up_floater_backward},
 };
 

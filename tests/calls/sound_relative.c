@@ -61,11 +61,8 @@ static uint32_t set_up_backward(void *const *part, int variant)
         WRONG_U64(ARGS, nrg_relative_args, first_position, FARTHEST + 1, NRG_ERR_POSITION),                                      \
         WRONG_U64(ARGS, nrg_relative_args, first_position, -FARTHEST, NRG_OK),                                                   \
         WRONG_U64(ARGS, nrg_relative_args, first_position, -FARTHEST - 1, NRG_ERR_POSITION)
-#define WRONG_TABLE                                                                                                              \
-    WITH_U32(ARGS, nrg_relative_args, table_per_head, 1), WRONG_STRIDE(ARGS, nrg_relative_args, table_strides.head)
-/* A pointer of another operation. */
-static const sound_wrong wrong_scores[] = {WRONG_OPTIONS, WRONG_TABLE};
-static const sound_wrong wrong_values[] = {WRONG_OPTIONS, WRONG_TABLE};
+static const sound_wrong wrong_forward[] = {WRONG_OPTIONS, WITH_U32(ARGS, nrg_relative_args, table_per_head, 1),
+                                            WRONG_STRIDE(ARGS, nrg_relative_args, table_strides.head)};
 static const sound_wrong wrong_backward[] = {WRONG_OPTIONS, WITH_U32(ARGS, nrg_relative_args, table_per_head, 1),
                                              WRONG_STRIDE(ARGS, nrg_relative_args, d_table_strides.head)};
 
@@ -84,13 +81,10 @@ static uint32_t set_up_shift(void *const *part, int variant)
     return 0;
 }
 
-#define WRONG_SHIFT                                                                                                              \
-    WRONG_U64(ARGS, nrg_relative_shift_args, shift, FARTHEST, NRG_OK),                                                           \
-        WRONG_U64(ARGS, nrg_relative_shift_args, shift, FARTHEST + 1, NRG_ERR_POSITION),                                         \
-        WRONG_U64(ARGS, nrg_relative_shift_args, shift, -FARTHEST, NRG_OK),                                                      \
-        WRONG_U64(ARGS, nrg_relative_shift_args, shift, -FARTHEST - 1, NRG_ERR_POSITION)
-static const sound_wrong wrong_shift[] = {WRONG_SHIFT};
-static const sound_wrong wrong_shift_back[] = {WRONG_SHIFT};
+static const sound_wrong wrong_shift[] = {WRONG_U64(ARGS, nrg_relative_shift_args, shift, FARTHEST, NRG_OK),
+                                          WRONG_U64(ARGS, nrg_relative_shift_args, shift, FARTHEST + 1, NRG_ERR_POSITION),
+                                          WRONG_U64(ARGS, nrg_relative_shift_args, shift, -FARTHEST, NRG_OK),
+                                          WRONG_U64(ARGS, nrg_relative_shift_args, shift, -FARTHEST - 1, NRG_ERR_POSITION)};
 
 /* ---- the two biases ---- */
 
@@ -128,11 +122,11 @@ static uint32_t set_up_pair_back(void *const *part, int variant)
 }
 
 static const sound_call calls[] = {
-    {&invoke_relative_scores, RELATIVE_VARIANTS, set_up_scores, WRONG(wrong_scores)},
-    {&invoke_relative_values, RELATIVE_VARIANTS, set_up_values, WRONG(wrong_values)},
+    {&invoke_relative_scores, RELATIVE_VARIANTS, set_up_scores, WRONG(wrong_forward)},
+    {&invoke_relative_values, RELATIVE_VARIANTS, set_up_values, WRONG(wrong_forward)},
     {&invoke_relative_backward, RELATIVE_VARIANTS, set_up_backward, WRONG(wrong_backward)},
     {&invoke_relative_shift_forward, 4, set_up_shift, WRONG(wrong_shift)},
-    {&invoke_relative_shift_backward, 4, set_up_shift, WRONG(wrong_shift_back)},
+    {&invoke_relative_shift_backward, 4, set_up_shift, WRONG(wrong_shift)},
     {&invoke_head_bias_forward, PAIR_VARIANTS, .set_up = set_up_pair},
     {&invoke_head_bias_backward, PAIR_VARIANTS, .set_up = set_up_pair_back},
 };

@@ -394,10 +394,8 @@ static uint32_t of_one_block(void *const *part)
            (nrg_norm_block_count(k->rows) == 1 ? OPERAND(K_DW) | OPERAND(K_DB) : 0);
 }
 
-static uint32_t spared_by_rows(void *const *part)
-{
-    return (OPERAND(Q_DW) | OPERAND(Q_DB) | OPERAND(K_DW) | OPERAND(K_DB)) & ~of_one_block(part);
-}
+#define SUMS (OPERAND(Q_DW) | OPERAND(Q_DB) | OPERAND(K_DW) | OPERAND(K_DB))
+static uint32_t spared_by_rows(void *const *part) { return SUMS & ~of_one_block(part); }
 
 static uint32_t spared_by_reduce(void *const *part)
 {
@@ -664,28 +662,32 @@ static const sound_wrong wrong_sine_table[] = {
 
 static const sound_call calls[] = {
     {&pairs, 2, set_up_pairs, WRONG(wrong_pairs)},
-    {&invoke_rope_frequencies, 2, set_up_frequencies, WRONG(wrong_frequencies), .spoil = spoil_frequencies},
+    {&invoke_rope_frequencies, 2, set_up_frequencies, WRONG(wrong_frequencies), .spoil = spoil_frequencies, NO_KERNEL},
     {&invoke_rope_table, 3, set_up_table, WRONG(wrong_table)},
-    {&invoke_rope_forward, 4, set_up_rope, WRONG(wrong_rope), .fill = fill_rope, .spoil = spoil_rope},
-    {&invoke_rope_backward, 4, set_up_rope, WRONG(wrong_rope), .fill = fill_rope, .spoil = spoil_rope},
-    {&invoke_norm_rope_forward, 4, set_up_norm_rope, WRONG(wrong_norm_rope), .fill = fill_norm_rope, .spoil = spoil_norm_rope},
+    {&invoke_rope_forward, 4, set_up_rope, WRONG(wrong_rope), .fill = fill_rope, .spoil = spoil_rope,
+     .own = NRG_BIT(NRG_ROPE_POSITIONS)},
+    {&invoke_rope_backward, 4, set_up_rope, WRONG(wrong_rope), .fill = fill_rope, .spoil = spoil_rope,
+     .own = NRG_BIT(NRG_ROPE_POSITIONS)},
+    {&invoke_norm_rope_forward, 4, set_up_norm_rope, WRONG(wrong_norm_rope), .fill = fill_norm_rope, .spoil = spoil_norm_rope,
+     .own = NRG_BIT(NRG_ROPE_POSITIONS)},
     {&invoke_norm_rope_backward, 4, set_up_norm_rope_backward, WRONG(wrong_norm_rope_backward), .fill = fill_norm_rope,
-     .spoil = spoil_norm_rope, .spares = spared_by_rows},
+     .spoil = spoil_norm_rope, .spares = spared_by_rows,
+     .own = NRG_BIT(NRG_ROPE_POSITIONS) | SUMS | OPERAND(Q_WORKSPACE) | OPERAND(K_WORKSPACE)},
     {&invoke_norm_rope_backward_reduce, 4, set_up_norm_rope_backward, WRONG(wrong_norm_rope_backward), .fill = fill_norm_rope,
-     .spoil = spoil_norm_rope, .spares = spared_by_reduce},
+     .spoil = spoil_norm_rope, .spares = spared_by_reduce, NO_KERNEL},
     {&invoke_rope_positions_forward, 3, set_up_positions, WRONG(wrong_positions), .fill = fill_rope_positions,
-     .spoil = spoil_rope_positions, .workspace = &invoke_rope_positions_workspace},
+     .spoil = spoil_rope_positions, .workspace = &invoke_rope_positions_workspace, .own = UINT32_MAX},
     {&invoke_rope_positions_backward, 3, set_up_positions, WRONG(wrong_positions), .fill = fill_rope_positions,
-     .spoil = spoil_rope_positions, .workspace = &invoke_rope_positions_workspace},
+     .spoil = spoil_rope_positions, .workspace = &invoke_rope_positions_workspace, .own = UINT32_MAX},
     {&invoke_rope_positions_workspace, 3, set_up_positions_workspace, WRONG(wrong_positions_workspace)},
     {&invoke_qkv_forward, 4, set_up_qkv, WRONG(wrong_qkv), .fill = fill_qkv, .spoil = spoil_qkv, .settle = settle_qkv,
-     .bind = has_norm, .workspace = &invoke_qkv_workspace},
+     .bind = has_norm, .workspace = &invoke_qkv_workspace, .own = UINT32_MAX},
     {&invoke_qkv_bare, 4, set_up_bare, WRONG(wrong_bare), .fill = fill_qkv, .spoil = spoil_qkv, .is_part = 1,
-     .settle = settle_qkv, .workspace = &invoke_qkv_workspace},
+     .settle = settle_qkv, .workspace = &invoke_qkv_workspace, .own = UINT32_MAX},
     {&invoke_qkv_backward, 3, set_up_qkv_backward, WRONG(wrong_qkv_backward), .fill = fill_qkv, .spoil = spoil_qkv,
-     .workspace = &invoke_qkv_workspace},
+     .workspace = &invoke_qkv_workspace, .own = UINT32_MAX},
     {&invoke_qkv_workspace, 3, set_up_qkv_workspace, WRONG(wrong_qkv_workspace)},
-    {&invoke_sinusoidal_frequencies, 3, set_up_sines, WRONG(wrong_sines)},
+    {&invoke_sinusoidal_frequencies, 3, set_up_sines, WRONG(wrong_sines), NO_KERNEL},
     {&invoke_sinusoidal_table, 2, set_up_sine_table, WRONG(wrong_sine_table)},
 };
 

@@ -51,14 +51,13 @@ static uint32_t set_up_alibi(void *const *part, int variant)
         WRONG_U64(SPEC, nrg_score_bias_spec, first_position, INT64_MAX, NRG_ERR_POSITION),                                       \
         WRONG_U64(SPEC, nrg_score_bias_spec, keys, (uint64_t)1 << 40, NRG_ERR_POSITION),                                         \
         WRONG_U64(SPEC, nrg_score_bias_spec, queries, (uint64_t)1 << 40, NRG_ERR_POSITION)
-#define WRONG_RULE                                                                                                               \
-    WRONG_POSITIONS, WRONG_U32(SPEC, nrg_score_bias_spec, buckets, 3, NRG_ERR_CONSTANT),                                         \
-        WRONG_U32(SPEC, nrg_score_bias_spec, buckets, -8, NRG_ERR_CONSTANT),                                                     \
-        WRONG_U32(SPEC, nrg_score_bias_spec, max_distance, BUCKETS / 4 + 1, NRG_OK), WRONG_VARIANT(CAUSAL),                      \
-        WRONG_U32(SPEC, nrg_score_bias_spec, max_distance, BUCKETS / 2 + 1, NRG_OK),                                             \
-        WRONG_U32(SPEC, nrg_score_bias_spec, max_distance, BUCKETS / 2, NRG_ERR_CONSTANT)
-static const sound_wrong wrong_t5[] = {WRONG_RULE};
-static const sound_wrong wrong_t5_backward[] = {WRONG_RULE};
+static const sound_wrong wrong_t5[] = {WRONG_POSITIONS,
+                                       WRONG_U32(SPEC, nrg_score_bias_spec, buckets, 3, NRG_ERR_CONSTANT),
+                                       WRONG_U32(SPEC, nrg_score_bias_spec, buckets, -8, NRG_ERR_CONSTANT),
+                                       WRONG_U32(SPEC, nrg_score_bias_spec, max_distance, BUCKETS / 4 + 1, NRG_OK),
+                                       WRONG_VARIANT(CAUSAL),
+                                       WRONG_U32(SPEC, nrg_score_bias_spec, max_distance, BUCKETS / 2 + 1, NRG_OK),
+                                       WRONG_U32(SPEC, nrg_score_bias_spec, max_distance, BUCKETS / 2, NRG_ERR_CONSTANT)};
 static const sound_wrong wrong_alibi[] = {WRONG_POSITIONS, WRONG_U32(SPEC, nrg_score_bias_spec, buckets, 32, NRG_ERR_COMBINATION),
                                           WRONG_U32(SPEC, nrg_score_bias_spec, max_distance, 128, NRG_ERR_COMBINATION)};
 
@@ -107,10 +106,10 @@ static uint32_t set_up_backward(void *const *part, int variant)
 }
 
 static const sound_call calls[] = {
-    {&invoke_t5_diagonals_forward, SPEC_VARIANTS, set_up_t5, WRONG(wrong_t5)},
-    {&invoke_t5_diagonals_backward, SPEC_VARIANTS, set_up_t5_backward, WRONG(wrong_t5_backward)},
-    {&invoke_alibi_slopes, 3, set_up_slopes, WRONG(wrong_slopes)},
-    {&invoke_alibi_diagonals, SPEC_VARIANTS, set_up_alibi, WRONG(wrong_alibi)},
+    {&invoke_t5_diagonals_forward, SPEC_VARIANTS, set_up_t5, WRONG(wrong_t5), NO_KERNEL},
+    {&invoke_t5_diagonals_backward, SPEC_VARIANTS, set_up_t5_backward, WRONG(wrong_t5), NO_KERNEL},
+    {&invoke_alibi_slopes, 3, set_up_slopes, WRONG(wrong_slopes), NO_KERNEL},
+    {&invoke_alibi_diagonals, SPEC_VARIANTS, set_up_alibi, WRONG(wrong_alibi), NO_KERNEL},
     {&invoke_score_bias_forward, VARIANTS, set_up_forward, WRONG(wrong_forward)},
     {&invoke_score_bias_backward, VARIANTS, .set_up = set_up_backward},
 };

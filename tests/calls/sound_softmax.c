@@ -118,12 +118,9 @@ static uint32_t set_up_backward(void *const *part, int variant)
         WITH_U32(ARGS, type, causal, 1), WRONG_U64(ARGS, type, first_position, ((int64_t)1 << 61) + 1, NRG_ERR_POSITION),        \
         WITH_U32(ARGS, type, causal, 1), WRONG_U64(ARGS, type, first_position, INT64_MIN, NRG_ERR_POSITION)
 
-#define WRONG_ARGS                                                                                                               \
-    WRONG_NUMBERS(nrg_softmax_args), WRONG_POSITIONS(nrg_softmax_args),                                                          \
-        WRONG_U64(ARGS, nrg_softmax_args, window, SIZE_MAX, NRG_OK), WRONG_F32(ARGS, nrg_softmax_args, cap, INFINITY, NRG_OK)
-
-static const sound_wrong wrong_forward[] = {WRONG_ARGS};
-static const sound_wrong wrong_part[] = {WRONG_ARGS};
+static const sound_wrong wrong_forward[] = {WRONG_NUMBERS(nrg_softmax_args), WRONG_POSITIONS(nrg_softmax_args),
+                                            WRONG_U64(ARGS, nrg_softmax_args, window, SIZE_MAX, NRG_OK),
+                                            WRONG_F32(ARGS, nrg_softmax_args, cap, INFINITY, NRG_OK)};
 static const sound_wrong wrong_backward[] = {
     WRONG_NUMBERS(nrg_softmax_backward_args),
     WRONG_POSITIONS(nrg_softmax_backward_args),
@@ -132,11 +129,13 @@ static const sound_wrong wrong_backward[] = {
 
 static const sound_call calls[] = {
     {&invoke_softmax_forward, VARIANTS, set_up_forward, WRONG(wrong_forward)},
-    {&invoke_softmax_part, VARIANTS, set_up_part, WRONG(wrong_part)},
-    {&invoke_softmax_merge, 3, .set_up = set_up_merge},
+    {&invoke_softmax_part, VARIANTS, set_up_part, WRONG(wrong_forward)},
+    {&invoke_softmax_merge, 3, .set_up = set_up_merge, NO_KERNEL},
     {&invoke_softmax_backward, 3, set_up_backward, WRONG(wrong_backward)},
-    {&invoke_cross_entropy_forward, 3, set_up_cross_entropy, .fill = fill_ids, .spoil = spoil_ids, .spares = spared_if_ignored},
-    {&invoke_cross_entropy_backward, 3, set_up_cross_entropy, .fill = fill_ids, .spoil = spoil_ids, .spares = spared_if_ignored},
+    {&invoke_cross_entropy_forward, 3, set_up_cross_entropy, .fill = fill_ids, .spoil = spoil_ids, .spares = spared_if_ignored,
+     .own = UINT32_MAX},
+    {&invoke_cross_entropy_backward, 3, set_up_cross_entropy, .fill = fill_ids, .spoil = spoil_ids, .spares = spared_if_ignored,
+     .own = UINT32_MAX},
 };
 
 const sound_family sound_softmax = {"softmax", calls, NRG_COUNT(calls)};

@@ -6,8 +6,8 @@
  * that are NULL, shifted, at the end of memory, or in and around another operand; strides, sizes, options, constants, shares.
  * Everything is drawn from the number of the trial, so that a failure can be repeated.
  *
- * Some calls compute without a kernel, or read ids and positions (`own_work`). Those get memory, and an accepted one is made only
- * where its operands are in it.
+ * Some calls compute without a kernel, or read ids and positions (sound_call.own). Those operands get memory, and an accepted
+ * call is made only where they are in it.
  *
  *   --against FILE   makes each call of another version, too: a module (wild_module.h) that scripts/verdicts.sh compiles. The
  *                    statuses and the kernels that are reached must be the same
@@ -20,12 +20,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../../src/operands/channel_norm.h"
 #include "../../src/operands/check.h"
-#include "../../src/operands/embed.h"
-#include "../../src/operands/norm_rope.h"
-#include "../../src/operands/norm_sandwich.h"
-#include "../../src/operands/recurrent.h"
 #include "../../src/operands/rope.h"
 #include "../harness/support.h"
 #include "sound.h"
@@ -38,85 +33,9 @@ enum { CALLS = 100, TRIALS = 7000, CHANGES = 3, ARENA = 1 << 14, GAP = 64, LARGE
 /* Where operands lie that a call itself reads or writes. */
 static _Alignas(64) unsigned char arena[ARENA], contents[ARENA];
 
-/* Whether a call has a kernel: none, one for outputs with elements, one even where no output is asked for. */
-enum kernels { NO_KERNEL, KERNEL, KERNEL_ALWAYS };
-
-/* What calls do without a kernel, with the operands of these bits. Repeats: as often as their numbers say, so that changed ones
- * are not tried. */
-typedef struct own_work {
-    const char *function;
-    uint32_t operands;
-    enum kernels kernels;
-    int repeats;
-} own_work;
-
-#define ALL UINT32_MAX
-#define RUNNING_STATISTICS                                                                                                       \
-    (NRG_BIT(NRG_CHANNEL_RUNNING_MEAN_IN) | NRG_BIT(NRG_CHANNEL_RUNNING_VAR_IN) | NRG_BIT(NRG_CHANNEL_RUNNING_MEAN) |            \
-     NRG_BIT(NRG_CHANNEL_RUNNING_VAR))
-static const own_work works[] = {
-    {"nrg_alibi_diagonals", ALL, NO_KERNEL, 0},
-    {"nrg_alibi_slopes", ALL, NO_KERNEL, 0},
-    {"nrg_channel_norm_backward", ALL, KERNEL, 0},
-    {"nrg_channel_norm_backward_reduce", ALL, NO_KERNEL, 0},
-    {"nrg_channel_norm_backward_sums", ALL, KERNEL, 0},
-    {"nrg_channel_norm_fold", ALL, NO_KERNEL, 0},
-    {"nrg_channel_norm_forward", RUNNING_STATISTICS, KERNEL, 0},
-    {"nrg_channel_norm_statistics", ALL, NO_KERNEL, 0},
-    {"nrg_channel_norm_sums", ALL, KERNEL, 0},
-    {"nrg_cross_entropy_backward", ALL, KERNEL, 0},
-    {"nrg_cross_entropy_forward", ALL, KERNEL, 0},
-    {"nrg_embed_backward", ALL, KERNEL, 0},
-    {"nrg_embed_backward_order", ALL, NO_KERNEL, 0},
-    {"nrg_embed_forward", ((1u << NRG_EMBED_TABLES) - 1) << NRG_EMBED_IDS, KERNEL, 0},
-    {"nrg_embed_norm_forward", ((1u << NRG_EMBED_TABLES) - 1) << NRG_EMBED_IDS, KERNEL, 0},
-    {"nrg_floater_backward", ALL, NO_KERNEL, 1},
-    {"nrg_floater_forward", ALL, NO_KERNEL, 1},
-    {"nrg_norm_backward", NRG_BIT(NRG_NORM_BACKWARD_DW) | NRG_BIT(NRG_NORM_BACKWARD_DB) | NRG_BIT(NRG_NORM_BACKWARD_WORKSPACE),
-     KERNEL, 0},
-    {"nrg_norm_backward_reduce", ALL, NO_KERNEL, 0},
-    {"nrg_norm_statistics", 0, KERNEL_ALWAYS, 0},
-    {"nrg_norm_rope_backward",
-     NRG_BIT(NRG_ROPE_POSITIONS) | NRG_BIT(NRG_NORM_ROPE_BACKWARD_Q_DW) | NRG_BIT(NRG_NORM_ROPE_BACKWARD_K_DW) |
-         NRG_BIT(NRG_NORM_ROPE_BACKWARD_Q_DB) | NRG_BIT(NRG_NORM_ROPE_BACKWARD_K_DB) |
-         NRG_BIT(NRG_NORM_ROPE_BACKWARD_Q_WORKSPACE) | NRG_BIT(NRG_NORM_ROPE_BACKWARD_K_WORKSPACE),
-     KERNEL, 0},
-    {"nrg_norm_rope_backward_reduce", ALL, NO_KERNEL, 0},
-    {"nrg_norm_rope_forward", NRG_BIT(NRG_ROPE_POSITIONS), KERNEL, 0},
-    {"nrg_norm_sandwich_backward",
-     NRG_BIT(NRG_SANDWICH_BACKWARD_DW1) | NRG_BIT(NRG_SANDWICH_BACKWARD_DB1) | NRG_BIT(NRG_SANDWICH_BACKWARD_DW2) |
-         NRG_BIT(NRG_SANDWICH_BACKWARD_DB2) | NRG_BIT(NRG_SANDWICH_BACKWARD_WORKSPACE),
-     KERNEL, 0},
-    {"nrg_norm_sandwich_backward_reduce", ALL, NO_KERNEL, 0},
-    {"nrg_qkv_backward", ALL, KERNEL, 0},
-    {"nrg_qkv_forward", ALL, KERNEL, 0},
-    {"nrg_recurrent_backward", NRG_BIT(NRG_RECURRENT_BACKWARD_WORKSPACE), KERNEL, 0},
-    {"nrg_recurrent_backward_reduce", NRG_BIT(NRG_RECURRENT_BACKWARD_WORKSPACE), KERNEL, 0},
-    {"nrg_rope_backward", NRG_BIT(NRG_ROPE_POSITIONS), KERNEL, 0},
-    {"nrg_rope_forward", NRG_BIT(NRG_ROPE_POSITIONS), KERNEL, 0},
-    {"nrg_rope_frequencies", ALL, NO_KERNEL, 0},
-    {"nrg_rope_positions_backward", ALL, KERNEL, 0},
-    {"nrg_rope_positions_forward", ALL, KERNEL, 0},
-    {"nrg_sinusoidal_frequencies", ALL, NO_KERNEL, 0},
-    {"nrg_softmax_merge", ALL, NO_KERNEL, 0},
-    {"nrg_channel_norm_sums_add", ALL, NO_KERNEL, 0},
-    {"nrg_t5_diagonals_backward", ALL, NO_KERNEL, 0},
-    {"nrg_t5_diagonals_forward", ALL, NO_KERNEL, 0},
-};
-
-static const own_work *work_of(const char *function)
-{
-    static const own_work none = {"", 0, KERNEL, 0};
-    for (size_t i = 0; i < sizeof works / sizeof works[0]; i++)
-        if (strcmp(works[i].function, function) == 0)
-            return &works[i];
-    return &none;
-}
-
 typedef struct trial {
     const sound_call *sound;
     const wild_call *before; /* of the other version; or NULL */
-    const own_work *work;
     sound_size numbers[SOUND_SIZES];
     int number_count;
     _Alignas(16) unsigned char parts[NRG_PARTS][SOUND_PART_BYTES], larger[NRG_PARTS][SOUND_PART_BYTES];
@@ -230,7 +149,7 @@ static void draw_places(trial *t, uint32_t there)
     const size_t gap = one_in(t, 4) ? 0 : GAP;
     for (unsigned i = 0; i < call->operand_count; i++) {
         const nrg_operand *o = &call->operands[i];
-        uintptr_t *const at = t->work->operands >> i & 1 ? &in_arena : &place;
+        uintptr_t *const at = t->sound->own >> i & 1 ? &in_arena : &place;
         if (!(there >> i & 1)) {
             put_pointer(t, i, 0);
             continue;
@@ -533,7 +452,7 @@ static void complain(const trial *t, const char *what, nrg_status got, nrg_statu
 static nrg_status call(const trial *t, void *const *part)
 {
     stub = (stub_calls){0};
-    if (t->work->operands)
+    if (t->sound->own)
         memcpy(arena, contents, sizeof arena);
     if (setjmp(stub_end)) /* accepted, with more rows in planes than anyone waits for */
         return NRG_OK;
@@ -543,7 +462,7 @@ static nrg_status call(const trial *t, void *const *part)
 static nrg_status ask(const trial *t, void *const *part)
 {
     stub = (stub_calls){0};
-    if (t->work->operands)
+    if (t->sound->own)
         memcpy(arena, contents, sizeof arena);
     const nrg_status status = sound_ask(t->sound, part);
     if (stub.count)
@@ -580,7 +499,7 @@ static void compare(const trial *t, nrg_status got, const stub_calls *reached, n
 static int may_be_called(const trial *t, const void *const *part)
 {
     const nrg_call *call = call_of(t);
-    if (t->work->repeats && t->changes)
+    if (t->sound->repeats && t->changes)
         return 0;
     for (unsigned i = 0; i < call->operand_count; i++) {
         const nrg_operand *o = &call->operands[i];
@@ -590,7 +509,7 @@ static int may_be_called(const trial *t, const void *const *part)
         if (t->span[i] > PTRDIFF_MAX)
             return 0;
 #endif
-        if (t->work->operands >> i & 1 && t->operands[i].is_there && (at > ARENA || bytes > ARENA - at))
+        if (t->sound->own >> i & 1 && t->operands[i].is_there && (at > ARENA || bytes > ARENA - at))
             return 0;
     }
     return 1;
@@ -652,7 +571,7 @@ static void try(trial *t, counts *n)
     nrg_status asked = should_ask;
     if (sound_has_shares(t->sound)) {
         asked = ask(t, t->part);
-        if (asked != should_ask && (should_ask != NRG_OK || !t->work->operands))
+        if (asked != should_ask && (should_ask != NRG_OK || !t->sound->own))
             complain(t, "asked", asked, should_ask);
         const nrg_status larger = ask(t, t->larger_part);
         if (larger != asked)
@@ -661,7 +580,7 @@ static void try(trial *t, counts *n)
     const nrg_status got = call(t, t->part);
     const stub_calls reached = stub;
     const int is_of_all = got != should && t->sound->workspace && t->nth > 1 && got == check_all_shares(t);
-    if (got != should && !is_of_all && (should != NRG_OK || !t->work->operands || (sound_has_shares(t->sound) && got != asked)))
+    if (got != should && !is_of_all && (should != NRG_OK || !t->sound->own || (sound_has_shares(t->sound) && got != asked)))
         complain(t, "called", got, should);
     if (got != NRG_OK && reached.count)
         complain(t, "refused, and it reached a kernel", got, got);
@@ -676,8 +595,8 @@ static void try(trial *t, counts *n)
     *(got == NRG_OK ? &n->accepted : &n->refused) += 1;
     if (got != NRG_OK || t->nth != 1)
         return;
-    const int work = t->work->kernels ? work_of_operands(t, c.part) : 0;
-    if (reached.count && !(work & HAS_WORK) && t->work->kernels != KERNEL_ALWAYS)
+    const int work = t->sound->has_no_kernel ? 0 : work_of_operands(t, c.part);
+    if (reached.count && !(work & HAS_WORK) && !t->sound->always)
         complain(t, "it reached a kernel, with nothing to do", got, got);
     if (!reached.count && work & HAS_OUTPUTS && work & HAS_INPUTS)
         complain(t, "it reached no kernel", got, got);
@@ -693,14 +612,13 @@ START_TEST(wild_calls)
     t.sound = all_calls[_i];
     t.before = calls_before[_i];
     const size_t trials = (size_t)t.sound->variants * (trials_asked ? trials_asked : test_small() ? TRIALS / 8 : TRIALS);
-    t.work = work_of(sound_name(t.sound));
     t.number_count = sound_sizes(t.sound, t.numbers);
     draw_contents(&t);
     for (uint64_t n = 0; n < trials; n++) {
         t.number = n;
         t.state = test_mix((uint64_t)_i << 32 | n);
         t.changes = 0;
-        if (t.work->operands && n % 64 == 0)
+        if (t.sound->own && n % 64 == 0)
             draw_contents(&t);
         draw_call(&t);
         for (size_t k = one_in(&t, 2) ? 1 : draw(&t, CHANGES + 1); k > 0; k--)
