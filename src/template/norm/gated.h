@@ -1,24 +1,18 @@
-/* Rows with a gate, or with an activation on the output; of parts of a pass
- * (nrg/norm_parts.h) the first or second pass alone.
+/* Rows with a gate, or with an activation on the output; of parts of a pass (nrg/norm_parts.h) the first or second pass alone.
  *
- * A gate is a source before the norm and a sink after it, and so is an
- * activation:
+ * A gate is a source before the norm and a sink after it, and so is an activation:
  *
  *     NRG_GATE_PRE    r·g(z) = p -> sums;  p -> o
  *     NRG_GATE_POST   r -> sums;           r -> o1;  o1·g(z) -> o
  *     no gate         r -> sums;           r -> o1;  g(o1) -> o
  *
- * p and o1 are floats in staging buffers. The activation is a call for a whole
- * chunk, or for a tile (gated_tile.h), and the loops of the norm are those of
- * general.h.
+ * p and o1 are floats in staging buffers. The activation is a call for a whole chunk, or for a tile (gated_tile.h), and the loops
+ * of the norm are those of general.h.
  *
- * The schedule here is for long rows and for what is rare. The second pass of a
- * row and the first pass of the next alternate chunk by chunk; the second pass
- * goes first, so that one staging buffer serves both rows. p is kept between
- * the passes, since g costs more than the norm: up to 2048 elements on the
- * stack, the rest of an f32 row in a row of o that is not written yet. Such a
- * row holds half of a 16-bit row; what is neither there nor on the stack is
- * computed twice.
+ * The schedule here is for long rows and for what is rare. The second pass of a row and the first pass of the next alternate
+ * chunk by chunk; the second pass goes first, so that one staging buffer serves both rows. p is kept between the passes, since g
+ * costs more than the norm: up to 2048 elements on the stack, the rest of an f32 row in a row of o that is not written yet. Such
+ * a row holds half of a 16-bit row; what is neither there nor on the stack is computed twice.
  *
  * SPDX-License-Identifier: MIT */
 #ifndef NRG_TEMPLATE_NORM_GATED_H
@@ -28,12 +22,10 @@
 #include "../../job/quantize.h"
 #include "general.h"
 
-/* Elements of all staging buffers, and of those that are one chunk, where p is
- * kept beside them: stacks are small. */
+/* Elements of all staging buffers, and of those that are one chunk, where p is kept beside them: stacks are small. */
 enum { GATED_ROOM = 2048, GATED_CHUNK = 512 };
 
-/* A row whose outputs become bytes; with a scale for all of them, its largest
- * magnitude first. */
+/* A row whose outputs become bytes; with a scale for all of them, its largest magnitude first. */
 typedef struct byte_sink {
     nrg_quant_row to;
     float amax;
@@ -49,24 +41,20 @@ typedef struct gated_row {
 typedef struct gated_plan {
     const nrg_norm_job *job;
     nrg_dtype D;
-    unsigned options, again, sink; /* of the first pass, of the second, and of the
-                                    store of staged outputs */
+    unsigned options, again, sink; /* of the first pass, of the second, and of the store of staged outputs */
     int reads_r, is_direct;        /* is_direct: the second pass stores o */
     int has_gates;                 /* and multiplies by g(z), which is in a staging buffer */
-    float *gates;                  /* a staging buffer for them, or for r beside f32 gates before
-                    the norm */
+    float *gates;                  /* a staging buffer for them, or for r beside f32 gates before the norm */
     byte_sink *bytes;              /* NULL: outputs are o */
 } gated_plan;
 
-/* Whether gates, or r beside f32 gates, have a staging buffer of their own;
- * 16-bit gates before the norm are where p will be. */
+/* Whether gates, or r beside f32 gates, have a staging buffer of their own; 16-bit gates before the norm are where p will be. */
 static int has_gate_stage(const nrg_norm_job *job, nrg_dtype D)
 {
     return D != NRG_F32 ? job->gate == NRG_GATE_POST : job->gate == NRG_GATE_PRE && (job->y || job->r);
 }
 
-/* Element 0 of a buffer whose element `begin` is at p. As a number: the buffer
- * does not exist down to there. */
+/* Element 0 of a buffer whose element `begin` is at p. As a number: the buffer does not exist down to there. */
 NRG_INLINE void *staged_at(float *p, size_t begin) { return (void *)((uintptr_t)p - begin * sizeof *p); }
 
 static __attribute__((noinline)) gated_plan plan_of_gated(const nrg_norm_job *job, float *gates, byte_sink *bytes, int is_tile,
@@ -74,10 +62,8 @@ static __attribute__((noinline)) gated_plan plan_of_gated(const nrg_norm_job *jo
 {
     const unsigned residual = OPT_STORE_R | OPT_STREAM_R | OPT_READ_R;
     gated_plan g = {.job = job, .D = D, .options = options_of_part(job, D), .gates = gates, .bytes = bytes};
-    /* Gates after the norm that the activation multiplies with: with others rows
-   * out of cache take 1.24 to 1.39 times as long (Zen 4), a single one 1.04
-   * to 1.11 times with AVX-512 (Granite Rapids); in cache these take 0.96 of
-   * the time. */
+    /* Gates after the norm that the activation multiplies with: with others rows out of cache take 1.24 to 1.39 times as long
+     * (Zen 4), a single one 1.04 to 1.11 times with AVX-512 (Granite Rapids); in cache these take 0.96 of the time. */
     const int is_near = !(g.options & OPT_PREFETCH) && job->row_end - job->row_begin > 1;
     const int is_staged = is_near || bytes || job->part != NRG_NORM_WHOLE || g.options & (OPT_EXACT | OPT_AFTER);
     g.has_gates = job->gate == NRG_GATE_POST && (D != NRG_F32 || (!is_tile && is_staged));
@@ -111,11 +97,9 @@ static __attribute__((noinline)) void find_gated_row(gated_row *row, const gated
         row->z += n / job->groups * job->z_stride + bytes_of(n % job->groups * job->dim, g->D, 0);
 }
 
-/* ---- steps over elements begin to end; the first of them is the first in a
- * staging buffer ---- */
+/* ---- steps over elements begin to end; the first of them is the first in a staging buffer ---- */
 
-/* r as floats, and to where it is stored; 16-bit r times gates, if some are
- * staged. to: NULL where r can be read from there. */
+/* r as floats, and to where it is stored; 16-bit r times gates, if some are staged. to: NULL where r can be read from there. */
 NRG_INLINE void source_floats_of(float *to, const row_operands *at, unsigned options, size_t begin, size_t end, nrg_dtype D)
 {
     const norm_policy P = {.dtype = D, .may = OPT_RESIDUAL | OPT_Y_F32 | OPT_R_F32 | OPT_X_F32 | OPT_PREFETCH, .ahead = 2048};
@@ -196,8 +180,7 @@ static void multiply_gate(const gated_plan *g, const char *z, const float *facto
     const nrg_activation activation = g->job->activation;
     nrg_activation_run run = {.in = (const float *)z + begin, .factor = factor, .value = out, .how = how};
     run.alpha = nrg_default_alpha(activation);
-    NRG_PATH_NAME(activate_floats)
-    (NRG_PATH_NAME(value_loops)[activation], &run, end - begin);
+    NRG_PATH_NAME(activate_floats)(NRG_PATH_NAME(value_loops)[activation], &run, end - begin);
 }
 
 /* p = r·g(z) */
@@ -256,8 +239,7 @@ static void gated_sink(const gated_plan *g, const gated_row *at, float *o1, size
     else if (job->gate == NRG_GATE_NONE && job->activation != NRG_ACT_IDENTITY) {
         nrg_activation_run run = {.in = o1, .value = to, .how = stream ? NRG_RUN_STREAM : 0};
         run.alpha = nrg_default_alpha(job->activation);
-        NRG_PATH_NAME(activate_floats)
-        (NRG_PATH_NAME(value_loops)[job->activation], &run, n);
+        NRG_PATH_NAME(activate_floats)(NRG_PATH_NAME(value_loops)[job->activation], &run, n);
     }
     if (is_last)
         return;
@@ -303,8 +285,7 @@ static float *kept_p(const gated_chunks *c, const gated_row *row, size_t begin)
     return begin < c->in_o ? NULL : (float *)(c->in_place ? row->again.o : c->spare) + (begin - c->in_o);
 }
 
-/* The first element of p that o may keep. 16-bit outputs in place would go over
- * x of other elements. */
+/* The first element of p that o may keep. 16-bit outputs in place would go over x of other elements. */
 static size_t kept_in_o(const gated_chunks *c, const byte_sink *bytes)
 {
     const nrg_norm_job *job = c->plan.job;
@@ -331,8 +312,8 @@ static void sum_gated(const gated_chunks *c, row_sums *sums, const gated_row *ro
     sum_rows_chunk(sums, &chunk, D);
 }
 
-/* Whether the outputs of a row go over its own p, of the same elements and of
- * those after them: chunks then go from the last one to the first. */
+/* Whether the outputs of a row go over its own p, of the same elements and of those after them: chunks then go from the last one
+ * to the first. */
 static int is_over_p(const gated_chunks *c, const gated_row *row)
 {
     return c->plan.D != NRG_F32 && c->in_o != SIZE_MAX && row->again.o == c->spare;
@@ -449,8 +430,7 @@ static __attribute__((noinline)) void share_room(gated_chunks *c, float *room, i
     const size_t gates = (size_t)has_gate_stage(job, g->D),
                  past = is_pre && c->in_o && (job->dim > GATED_ROOM - gates * GATED_CHUNK || job->part == NRG_NORM_APPLY),
                  buffers = gates + (!g->is_direct || past);
-    /* the gates of a row alone by one call: a call for each chunk waits for its
-   * last divisions */
+    /* the gates of a row alone by one call: a call for each chunk waits for its last divisions */
     c->chunk = is_pre ? (!buffers && is_alone ? GATED_ROOM : GATED_CHUNK) : buffers > 1 ? GATED_CHUNK : 2 * GATED_CHUNK;
     c->kept = is_pre && job->part != NRG_NORM_APPLY ? (GATED_ROOM - buffers * c->chunk) / c->chunk * c->chunk : 0;
     c->stage = room;

@@ -1,6 +1,5 @@
-/* Schedule: tiles of short rows with a gate, or with an activation on the
- * output, in the fast grade. The activation is a call for the whole tile, and
- * the next tile is summed before the outputs of this one, as in tile.h.
+/* Schedule: tiles of short rows with a gate, or with an activation on the output, in the fast grade. The activation is a call for
+ * the whole tile, and the next tile is summed before the outputs of this one, as in tile.h.
  *
  * Rows of 16 bits become floats first, so that the sums are those of f32 rows.
  *
@@ -17,8 +16,7 @@ enum { GATED_DIM_MAX = 1024 };
 
 typedef struct gated_tiles {
     gated_plan plan;
-    size_t together; /* rows without a gap between them, which the steps over
-                      elements do at once */
+    size_t together; /* rows without a gap between them, which the steps over elements do at once */
     size_t room;     /* elements of a staging buffer */
     size_t apart;    /* from that of a tile to that of the next; 0: one serves all */
     int is_staged;   /* r or p is in the staging buffer of a tile, */
@@ -49,8 +47,7 @@ static int gated_tiles_fit(const nrg_norm_job *job, nrg_dtype D)
            !nrg_norm_is_exact(&job->formula, D) && (job->groups == 1 || rows_are_dense(job, D));
 }
 
-/* The staging buffers: of the gates, and of the tiles, each of which has one if
- * r or p waits there. Whether a row fits. */
+/* The staging buffers: of the gates, and of the tiles, each of which has one if r or p waits there. Whether a row fits. */
 static __attribute__((noinline)) int stage_tiles(gated_tiles *all)
 {
     gated_plan *const g = &all->plan;
@@ -102,8 +99,7 @@ NRG_INLINE void output_gated_row(const row_outputs *to, size_t dim, unsigned opt
         output_step(1, to, i, dim - i, options_in(options, P), P.dtype);
 }
 
-/* Groups of 16 f32 elements, which have little but what is done once for each.
- * Not centred, and with a weight only. */
+/* Groups of 16 f32 elements, which have little but what is done once for each. Not centred, and with a weight only. */
 static __attribute__((noinline)) void output_least_groups(const gated_tile *t, const nrg_norm_job *job, int stream)
 {
     const row_tile *const at = &t->rows;
@@ -242,8 +238,7 @@ static __attribute__((noinline)) void end_gated_tile(gated_tile *t, const gated_
     const int is_direct = g->is_direct && !(g->options & OPT_AFTER);
     gated_row row;
     find_row_in_tile(&row, g, t->rows.n);
-    if (all->prefetches) /* the rows that are summed next, while the activation
-                          keeps the CPU from memory */
+    if (all->prefetches) /* the rows that are summed next, while the activation keeps the CPU from memory */
         prefetch_ahead(t->rows.x, count * t->rows.x_stride, 2 * count * t->rows.x_stride);
     t->gates = NULL;
     t->o = is_direct ? row.again.o : (char *)t->stage;
