@@ -283,8 +283,9 @@ NRG_INLINE float softmax_row_max(const nrg_softmax_job *job, const softmax_row *
 /* ---- guessed bases: e^t·2^n and its sum times 2^n give the bits of e^t and its sum, so that any base does in which nothing is
  * lost, and a row need not be read for its maximum first (docs/ops/softmax.md) ---- */
 
-/* Whether the largest of a few may stand for the row's, which is above it: not where that might have a shift. */
-NRG_INLINE int softmax_may_guess(float m) { return m >= -256 && m <= 220; }
+/* Whether the largest of a few may stand for the row's, which is above it: not where that might have a shift. A sum below
+ * NRG_SOFTMAX_MOST has it at most 60 powers of two above, which are 41.6. */
+NRG_INLINE int softmax_may_guess(float m) { return m >= -256 && m <= 212; }
 
 /* Whether it has done: the largest is less than 40 powers of two above. m: the largest that was seen. Where the scale by a power
  * of two saturates it need not be the row's: then the sum tells. */
