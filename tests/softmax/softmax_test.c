@@ -444,6 +444,31 @@ START_TEST(special_rows)
 }
 END_TEST
 
+/* Rows whose largest score comes last and is far above the others: what is guessed from the first scores shows in no bit. */
+START_TEST(largest_comes_last)
+{
+    enum { KEYS = 192, ROWS = 2, SIZE = ROWS * KEYS };
+    static float x[SIZE], o[SIZE], expected[SIZE];
+    nrg_isa paths[NRG_ISA_COUNT];
+    const size_t count = test_paths(paths);
+    for (int top = 180; top < 260; top += 2)
+        for (int above = 0; above < 60; above += 3)
+            for (size_t rows = 1; rows <= ROWS; rows++) {
+                for (size_t i = 0; i < SIZE; i++)
+                    x[i] = (float)(top + (i % KEYS == KEYS - 1 ? above : 0)) - (float)(i * 37 % 40) * 0.7f;
+                nrg_softmax_args args = nrg_softmax_args_init(NRG_F32, 1, 1, rows, KEYS, x, expected);
+                ck_assert_int_eq(nrg_isa_set(NRG_ISA_SCALAR), NRG_OK);
+                ck_assert_int_eq(nrg_softmax_forward(&args, 0, 1), NRG_OK);
+                args.o = o;
+                for (size_t path = 0; path < count; path++) {
+                    ck_assert_int_eq(nrg_isa_set(paths[path]), NRG_OK);
+                    ck_assert_int_eq(nrg_softmax_forward(&args, 0, 1), NRG_OK);
+                    ck_assert_mem_eq(o, expected, rows * KEYS * sizeof *o);
+                }
+            }
+}
+END_TEST
+
 /* Blocks of keys, one after the other and then apart: sums, factors and what they rescale, against the whole. */
 START_TEST(parts)
 {
@@ -623,6 +648,7 @@ int main(int argc, char **argv)
     tcase_add_loop_test(all, far_positions, 0, 2);
     tcase_add_test(all, default_position);
     tcase_add_test(all, special_rows);
+    tcase_add_test(all, largest_comes_last);
     tcase_add_test(all, parts);
     tcase_add_loop_test(all, losses, 0, KINDS);
     tcase_add_loop_test(all, gradients_by_differences, 0, 4);
