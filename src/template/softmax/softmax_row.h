@@ -46,6 +46,8 @@ typedef struct softmax_at {
 
 NRG_INLINE softmax_at softmax_at_row(size_t n, size_t heads, size_t queries)
 {
+    if (n == 0) /* without divisions, for which all of a single row would wait */
+        return (softmax_at){0, 0, 0};
     return (softmax_at){n / queries / heads, n / queries % heads, n % queries};
 }
 
@@ -452,7 +454,7 @@ NRG_INLINE void softmax_end_segment(softmax_sum *s)
 /* Adds n powers, a multiple of 64: each 64 of them fold to eight, which go to the lanes. The loop is separate from the one that
  * computes powers: at the end of their long chain of operations the same conversions and additions take more time. Speedup of a
  * softmax of 32×1×4096: 1.10 with AVX-512, 1.09 with AVX2 (Xeon, Emerald Rapids class, gcc 12). */
-static __attribute__((noinline)) void softmax_add(vd8 *sum, const float *e, size_t n)
+NRG_INLINE void softmax_add_of(vd8 *sum, const float *e, size_t n)
 {
     vd8 lanes = *sum;
     for (size_t i = 0; i < n; i += FAST_LANES) {
@@ -469,6 +471,8 @@ static __attribute__((noinline)) void softmax_add(vd8 *sum, const float *e, size
     }
     *sum = lanes;
 }
+
+static __attribute__((noinline)) void softmax_add(vd8 *sum, const float *e, size_t n) { softmax_add_of(sum, e, n); }
 
 /* The same of keys begin and on, but for the one that the sum leaves out. */
 NRG_INLINE void softmax_add_keys(vd8 *sum, const nrg_softmax_job *job, float *e, size_t begin, size_t n)
@@ -556,6 +560,14 @@ static __attribute__((noinline)) void softmax_logs(double log[SOFTMAX_TILE], con
     }
 }
 
+/* The inverse of a sum as two floats. */
+NRG_INLINE softmax_end softmax_inverse(double total)
+{
+    const double inverse = 1 / total;
+    const float high = (float)inverse;
+    return (softmax_end){.high = high, .low = (float)(inverse - (double)high)};
+}
+
 /* What is written, from the sum of powers, which a NaN among them has made NaN: the sum's inverse as two floats; or
  * log, its logarithm beside the largest. */
 static __attribute__((noinline)) softmax_end softmax_finish(const nrg_softmax_job *job, size_t n, float m, nrg_softmax_base base,
@@ -578,9 +590,7 @@ static __attribute__((noinline)) softmax_end softmax_finish(const nrg_softmax_jo
         return (softmax_end){.high = is_nan ? NAN : job->log ? INFINITY : 0, .is_log = job->log};
     if (job->log)
         return (softmax_end){.high = m - base.shift, .low = (float)log, .is_log = 1};
-    const double inverse = 1 / total;
-    const float high = (float)inverse;
-    return (softmax_end){.high = high, .low = (float)(inverse - (double)high)};
+    return softmax_inverse(total);
 }
 
 /* ---- results ---- */
