@@ -751,7 +751,7 @@ START_TEST(wrong_one_at_a_time)
         ck_assert_msg(!sound->function->call->operands[i].may_be_absent || settled >> i & 1,
                       "%s: no variant says that %s may be absent", sound_name(sound), sound->function->call->operands[i].name);
     met &= ~(NRG_BIT(NRG_OK) | NRG_BIT(NRG_ERR_UNALLOCATED)); /* nrg/base.h has it for all calls */
-    const uint32_t listed = header_statuses(sound_name(sound));
+    const uint32_t listed = header_of(sound_name(sound))->statuses;
     ck_assert_msg(!(met & ~listed), "%s says %#x, which its header does not list", sound_name(sound), met & ~listed);
     ck_assert_msg(sound->is_part || !(listed & ~met), "the header lists %#x for %s, which nothing made it say", listed & ~met,
                   sound_name(sound));

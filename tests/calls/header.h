@@ -6,15 +6,25 @@
 
 #include "../../src/operands/operand.h"
 
-/* Returns bits of the statuses that the comment before a function lists, as bullets "- NRG_ERR_A: …". "the statuses of nrg_x,
- * nrg_y and nrg_z" adds those of other functions. ", except NRG_ERR_A and NRG_ERR_B" after it leaves these out. */
-uint32_t header_statuses(const char *function);
+/* A row of a matrix: an output; names, each between spaces, that are above the row, and those with a yes. */
+typedef struct header_row {
+    const char *output, *names, *over;
+} header_row;
 
-/* Bits of the operands in whose place operand `out` may be, by the last matrix before the function that has a row for it:
- *
- *               x     y     o
- *         o     yes   no
- */
+/* A function, the bits of the statuses that it lists, and the rows of its header that are above it. The last one has no name. */
+typedef struct header_function {
+    const char *name;
+    uint32_t statuses;
+    const header_row *rows;
+    int row_count;
+} header_function;
+
+extern const header_function header_functions[]; /* headers.py makes it */
+
+/* The function of this name, which has to be there. */
+const header_function *header_of(const char *function);
+
+/* Bits of the operands in whose place operand `out` may be, by the last row for it with names of the call. */
 uint32_t header_over(const char *function, const nrg_call *call, int out);
 
 #endif
