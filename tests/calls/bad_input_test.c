@@ -80,21 +80,12 @@ static size_t extent_of(const trial *t, int i) { return t->operands[i].row * t->
 static void set_up(trial *t)
 {
     const nrg_call *call = call_of(t);
-    static double any;
-    memset(t->parts, 0, sizeof t->parts);
     for (int i = 0; i < NRG_PARTS; i++)
         t->part[i] = t->parts[i];
-    const uint32_t optional = t->sound->set_up(t->part, t->variant);
-    t->there = 0;
-    for (int i = 0; i < call->operand_count; i++) {
-        ck_assert_msg(call->operands[i].may_be_absent || !(optional >> i & 1), "%s: %s may not be absent", sound_name(t->sound),
-                      call->operands[i].name);
-        t->there |= !call->operands[i].may_be_absent || optional >> i & 1 ? NRG_BIT(i) : 0;
-        set_pointer(t, i, t->there >> i & 1 ? &any : NULL);
-    }
+    t->there = sound_set_up(t->sound, t->variant, t->part);
     const nrg_status status = verdict_measure(call, (const void *const *)t->part, &t->sizes, t->operands);
     ck_assert_msg(status == NRG_OK, "%s variant %d: its options are wrong: %d", sound_name(t->sound), t->variant, (int)status);
-    t->settled |= optional | t->sizes.refused;
+    t->settled |= t->there | t->sizes.refused;
     size_t around = GAP;
     for (int i = 0; i < call->operand_count; i++)
         if (t->there >> i & 1 && 4 * extent_of(t, i) > around)

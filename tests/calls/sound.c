@@ -12,6 +12,24 @@ const sound_family *const sound_families[SOUND_FAMILIES] = {
     &sound_activation, &sound_score_bias, &sound_channel_norm, &sound_embed, &sound_norm,   &sound_norm_sandwich,
     &sound_quantize,   &sound_recurrent,  &sound_relative,     &sound_rope,  &sound_softmax};
 
+uint32_t sound_set_up(const sound_call *s, int variant, void *const *part)
+{
+    static double any;
+    const nrg_call *call = s->function->call;
+    for (int i = 0; i < NRG_PARTS; i++)
+        memset(part[i], 0, SOUND_PART_BYTES);
+    const uint32_t optional = s->set_up(part, variant);
+    uint32_t there = 0;
+    for (int i = 0; i < call->operand_count; i++) {
+        const nrg_operand *o = &call->operands[i];
+        ck_assert_msg(o->may_be_absent || !(optional >> i & 1), "%s: %s may not be absent", sound_name(s), o->name);
+        there |= !o->may_be_absent || optional >> i & 1 ? NRG_BIT(i) : 0;
+        const void *const pointer = there >> i & 1 ? &any : NULL;
+        memcpy((char *)part[o->part] + o->at, &pointer, sizeof pointer);
+    }
+    return there;
+}
+
 /* The bytes' place has to be there, and is left alone where the function refuses. */
 static nrg_status run_workspace(const invoke_function *f, void *const *part)
 {
@@ -86,19 +104,12 @@ static int is_size(const sound_call *s, void *const *part, int i, size_t at)
 
 int sound_sizes(const sound_call *s, sound_size sizes[SOUND_SIZES])
 {
-    static double any;
     static _Alignas(16) unsigned char parts[NRG_PARTS][SOUND_PART_BYTES];
     const nrg_call *call = s->function->call;
     void *const part[NRG_PARTS] = {parts[0], parts[1], parts[2], parts[3], parts[4]};
     int count = 0;
     for (int variant = 0; variant < s->variants; variant++) {
-        memset(parts, 0, sizeof parts);
-        const uint32_t there = s->set_up(part, variant);
-        for (int i = 0; i < call->operand_count; i++) {
-            const nrg_operand *o = &call->operands[i];
-            const void *pointer = !o->may_be_absent || there >> i & 1 ? &any : NULL;
-            memcpy(parts[o->part] + o->at, &pointer, sizeof pointer);
-        }
+        sound_set_up(s, variant, part);
         for (int i = 0; i < call->part_count; i++)
             for (size_t at = 0; at + sizeof at <= call->parts[i].size; at += sizeof at) {
                 int k = 0;

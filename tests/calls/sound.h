@@ -93,6 +93,10 @@ typedef struct sound_call {
 static inline const char *sound_name(const sound_call *s) { return s->function->name; }
 static inline int sound_has_shares(const sound_call *s) { return s->function->ask != NULL; }
 
+/* A variant in parts of SOUND_PART_BYTES: options and numbers, and some address for each operand that is there, of which it
+ * returns the bits. */
+uint32_t sound_set_up(const sound_call *s, int variant, void *const *part);
+
 /* Makes the call, or a share of it. */
 nrg_status sound_run(const sound_call *s, void *const *part, int ith, int nth);
 

@@ -174,17 +174,14 @@ static void draw_call(trial *t)
 {
     static double any;
     const nrg_call *call = call_of(t);
-    memset(t->parts, 0, sizeof t->parts);
     for (int i = 0; i < NRG_PARTS; i++)
         t->part[i] = t->parts[i];
     t->variant = (int)draw(t, (size_t)t->sound->variants);
-    uint32_t there = t->sound->set_up(t->part, t->variant);
+    uint32_t there = sound_set_up(t->sound, t->variant, t->part);
     /* as the variant has them; without some; with any */
     const size_t how = draw(t, 3);
     for (unsigned i = 0; i < call->operand_count; i++) {
-        if (!call->operands[i].may_be_absent)
-            there |= NRG_BIT(i);
-        else if (how && one_in(t, 2))
+        if (call->operands[i].may_be_absent && how && one_in(t, 2))
             there = how == 1 ? there & ~NRG_BIT(i) : there ^ NRG_BIT(i);
         put_pointer(t, i, there >> i & 1 ? (uintptr_t)&any : 0);
     }

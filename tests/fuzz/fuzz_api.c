@@ -84,17 +84,10 @@ static unsigned char *pointer_of(const trial *t, int i)
 /* Dense operands, apart. 0: this variant's do not fit. */
 static int set_up(trial *t, int variant)
 {
-    static double any;
     const nrg_call *call = t->sound->function->call;
     for (int i = 0; i < NRG_PARTS; i++)
         t->part[i] = t->parts[i];
-    uint32_t there = t->sound->set_up(t->part, variant);
-    const void *const somewhere = &any;
-    for (int i = 0; i < call->operand_count; i++) {
-        there |= call->operands[i].may_be_absent ? 0 : NRG_BIT(i);
-        if (there >> i & 1)
-            put(t, call->operands[i].part, call->operands[i].at, &somewhere, sizeof somewhere);
-    }
+    const uint32_t there = sound_set_up(t->sound, variant, t->part);
     if (verdict_measure(call, (const void *const *)t->part, &t->sizes, t->operands) != NRG_OK)
         return 0;
     size_t at = GAP;
