@@ -42,7 +42,8 @@ void __msan_unpoison(const volatile void *, size_t);
 #endif
 
 /* Loops over elements, by functions of their own for each dtype: name(…, D) is name_of(…, D), which is inline, with D a constant.
- * args: the parameters' names, in parentheses; after them the parameters. */
+ * args: the parameters' names, in parentheses; after them the parameters. A function begins with a cache line: 32 bytes on, the
+ * same instructions took up to 1.15 times as long (Zen 4). */
 #define NRG_UNPACK(...) __VA_ARGS__
 #if V_SMALL
 #define NRG_BY_DTYPE(name, args, ...)                                                                                            \
@@ -50,9 +51,9 @@ void __msan_unpoison(const volatile void *, size_t);
     static inline void name(__VA_ARGS__, nrg_dtype D) { name##_any(NRG_UNPACK args, D); }
 #else
 #define NRG_BY_DTYPE(name, args, ...)                                                                                            \
-    static __attribute__((noinline)) void name##_f32(__VA_ARGS__) { name##_of(NRG_UNPACK args, NRG_F32); }                       \
-    static __attribute__((noinline)) void name##_f16(__VA_ARGS__) { name##_of(NRG_UNPACK args, NRG_F16); }                       \
-    static __attribute__((noinline)) void name##_bf16(__VA_ARGS__) { name##_of(NRG_UNPACK args, NRG_BF16); }                     \
+    static __attribute__((noinline, aligned(64))) void name##_f32(__VA_ARGS__) { name##_of(NRG_UNPACK args, NRG_F32); }          \
+    static __attribute__((noinline, aligned(64))) void name##_f16(__VA_ARGS__) { name##_of(NRG_UNPACK args, NRG_F16); }          \
+    static __attribute__((noinline, aligned(64))) void name##_bf16(__VA_ARGS__) { name##_of(NRG_UNPACK args, NRG_BF16); }        \
     static inline void name(__VA_ARGS__, nrg_dtype D)                                                                            \
     {                                                                                                                            \
         if (D == NRG_F32)                                                                                                        \
