@@ -62,7 +62,14 @@ NRG_INLINE __m256i v_mask(size_t n)
 NRG_INLINE vf v_ld_f32(const float *p) { return _mm256_loadu_ps(p); }
 NRG_INLINE vf v_ldn_f32(const float *p, size_t n) { return _mm256_maskload_ps(p, v_mask(n)); }
 NRG_INLINE void v_st_f32(float *p, vf a) { _mm256_storeu_ps(p, a); }
-NRG_INLINE void v_stn_f32(float *p, vf a, size_t n) { _mm256_maskstore_ps(p, v_mask(n), a); }
+/* A masked store is 42 operations on Zen 4. */
+NRG_INLINE void v_stn_f32(float *p, vf a, size_t n)
+{
+    if (n == VN / 2)
+        _mm_storeu_ps(p, _mm256_castps256_ps128(a));
+    else
+        _mm256_maskstore_ps(p, v_mask(n), a);
+}
 
 /* Past the cache, p a multiple of 16; see src/avx512/vec.h. */
 NRG_INLINE void v_nt_f32(float *p, vf a)
