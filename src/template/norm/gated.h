@@ -430,8 +430,10 @@ static __attribute__((noinline)) void share_room(gated_chunks *c, float *room, i
     const size_t gates = (size_t)has_gate_stage(job, g->D),
                  past = is_pre && c->in_o && (job->dim > GATED_ROOM - gates * GATED_CHUNK || job->part == NRG_NORM_APPLY),
                  buffers = gates + (!g->is_direct || past);
+    /* of f32 rows from memory as many elements as are prefetched: they arrive while outputs are computed */
+    const int is_far = g->D == NRG_F32 && g->options & OPT_PREFETCH;
     /* the gates of a row alone by one call: a call for each chunk waits for its last divisions */
-    c->chunk = is_pre ? (!buffers && is_alone ? GATED_ROOM : GATED_CHUNK) : buffers > 1 ? GATED_CHUNK : 2 * GATED_CHUNK;
+    c->chunk = is_pre ? (!buffers && is_alone ? GATED_ROOM : GATED_CHUNK) : buffers > 1 || is_far ? GATED_CHUNK : 2 * GATED_CHUNK;
     c->kept = is_pre && job->part != NRG_NORM_APPLY ? (GATED_ROOM - buffers * c->chunk) / c->chunk * c->chunk : 0;
     c->stage = room;
     g->gates = room + c->kept;
