@@ -1,5 +1,5 @@
-/* Schedule: tiles of short rows with a gate, or with an activation on the output, in the fast grade. The activation is a call for
- * the whole tile, and the next tile is summed before the outputs of this one, as in tile.h.
+/* Schedule: tiles of short rows with a gate, or with an activation on the output. The activation is a call for the whole tile,
+ * and the next tile is summed before the outputs of this one, as in tile.h. In the exact grade rows of a block at most.
  *
  * Rows of 16 bits become floats first, so that the sums are those of f32 rows.
  *
@@ -43,8 +43,9 @@ static __attribute__((noinline)) int rows_are_dense(const nrg_norm_job *job, nrg
 
 static int gated_tiles_fit(const nrg_norm_job *job, nrg_dtype D)
 {
-    return job->dim <= GATED_DIM_MAX && fit_tiles(job) && job->part != NRG_NORM_APPLY && job->formula.divisor == NRG_DIV_ROOT &&
-           !nrg_norm_is_exact(&job->formula, D) && (job->groups == 1 || rows_are_dense(job, D));
+    const size_t most = nrg_norm_is_exact(&job->formula, D) ? FAST_BLOCK : GATED_DIM_MAX;
+    return job->dim <= most && fit_tiles(job) && job->part != NRG_NORM_APPLY && job->formula.divisor == NRG_DIV_ROOT &&
+           (job->groups == 1 || rows_are_dense(job, D));
 }
 
 /* The staging buffers: of the gates, and of the tiles, each of which has one if r or p waits there. Whether a row fits. */
@@ -122,10 +123,10 @@ static __attribute__((noinline)) void output_least_groups(const gated_tile *t, c
     }
 }
 
-/* From floats to o, or to o1 as floats. */
-NRG_INLINE void output_gated_tile_of(const gated_tile *t, const nrg_norm_job *job, unsigned options, nrg_dtype D)
+/* From floats to o, or to o1 as floats; must: perhaps OPT_EXACT. */
+NRG_INLINE void output_gated_tile_by(const gated_tile *t, const nrg_norm_job *job, unsigned options, unsigned must, nrg_dtype D)
 {
-    const norm_policy P = gated_tile_policy(D, D == NRG_F32 ? 0 : OPT_X_F32,
+    const norm_policy P = gated_tile_policy(D, must | (D == NRG_F32 ? 0 : OPT_X_F32),
                                             OPT_CENTRED | OPT_WEIGHT | OPT_BIAS | OPT_W_OFFSET | OPT_W_F32 | OPT_O_F32 |
                                                 OPT_STREAM_O | (D == NRG_F32 ? 0 : OPT_GATE));
     const row_tile *const at = &t->rows;
@@ -139,8 +140,7 @@ NRG_INLINE void output_gated_tile_of(const gated_tile *t, const nrg_norm_job *jo
                         .o = t->o,
                         .gate = (const char *)t->gates};
     for (int k = 0; k < at->count; k++) {
-        const row_scalars one = {s->factor[k], 0, s->centre[k], s->shift[k], 0, 1};
-        const row_outputs to = outputs_of_row(row, &one, job);
+        const row_outputs to = outputs_in_tile(at, job, row, k, P);
         if (!NRG_RARELY(fallback >> k & 1))
             output_gated_row(&to, dim, options, P);
         row.x += at->x_stride;
@@ -155,7 +155,17 @@ NRG_INLINE void output_gated_tile_of(const gated_tile *t, const nrg_norm_job *jo
         }
     }
 }
+
+NRG_INLINE void output_gated_tile_of(const gated_tile *t, const nrg_norm_job *job, unsigned options, nrg_dtype D)
+{
+    output_gated_tile_by(t, job, options, 0, D);
+}
 NRG_BY_DTYPE(output_gated_tile, (t, job, options), const gated_tile *t, const nrg_norm_job *job, unsigned options)
+
+static __attribute__((noinline)) void output_exact_gated_tile(const gated_tile *t, const nrg_norm_job *job, unsigned options)
+{
+    output_gated_tile_by(t, job, options, OPT_EXACT, NRG_F32);
+}
 
 static __attribute__((noinline)) void output_fallback_rows(const gated_tile *t, const nrg_norm_job *job, unsigned options,
                                                            nrg_dtype D)
@@ -223,11 +233,10 @@ static __attribute__((noinline)) void begin_gated_tile(gated_tile *t, const gate
     }
     if (job->dim > FAST_BLOCK)
         sum_gated_rows(rows, job, options);
-    else if (options & OPT_CENTRED) {
-        pilots_of_tile(rows, job->dim);
-        sum_tile_layer(rows, job, options);
-    } else
-        sum_tile_rms(rows, job, options, NRG_F32);
+    else if (options & OPT_EXACT)
+        sum_tile_by(rows, job, options, tile_sum_policy(NRG_F32, OPT_EXACT));
+    else
+        sum_tile_by(rows, job, options, tile_sum_policy(NRG_F32, 0));
 }
 
 static __attribute__((noinline)) void end_gated_tile(gated_tile *t, const gated_tiles *all)
@@ -259,8 +268,10 @@ static __attribute__((noinline)) void end_gated_tile(gated_tile *t, const gated_
         output_fallback_rows(t, job, options, g->D);
     if (job->part == NRG_NORM_SUMS)
         return;
-    if (g->D == NRG_F32 && job->dim == FAST_LEAST && job->w && !job->b && !t->rows.s.fallback &&
-        !(options & (OPT_CENTRED | OPT_W_OFFSET)))
+    if (options & OPT_EXACT)
+        output_exact_gated_tile(t, job, options);
+    else if (g->D == NRG_F32 && job->dim == FAST_LEAST && job->w && !job->b && !t->rows.s.fallback &&
+             !(options & (OPT_CENTRED | OPT_W_OFFSET)))
         output_least_groups(t, job, (options & OPT_STREAM_O) != 0);
     else
         output_gated_tile(t, job, options, g->D);
