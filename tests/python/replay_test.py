@@ -8,7 +8,7 @@ import numpy as np
 
 import nrg
 from nrg import _library
-from support import Case, random
+from support import Case, of_examples, random
 
 ROPE = nrg.Rope(16, base=500.0, freq_factors=np.linspace(1, 2, 8, dtype=np.float32))
 
@@ -71,6 +71,18 @@ class Replays(Case):
                 got, names = functions_of_python(call)
                 self.same(got, expected)
                 self.assertFalse({"share", "as_array", "struct"} & set(names), inspect.getsource(call))
+
+    def test_examples(self):
+        """The calls in the docstrings of planned functions, of which those with lists and two more stay Python's."""
+        slow = []
+        for name, given in of_examples().items():
+            function = getattr(nrg, name)
+            if function.__code__.co_name == "planned_function":
+                _, expected = function(**given), function(**given)
+                got, names = functions_of_python(lambda: function(**given))  # pylint: disable=cell-var-from-loop
+                self.same(got, expected)
+                slow += [name] if {"share", "as_array", "struct"} & set(names) else []
+        self.assertEqual(sorted(slow), ["group_norm_backward", "instance_norm_backward", "norm_rope", "qkv", "rope"])
 
     def test_results_are_new_arrays(self):
         x = random(3, 24)
