@@ -199,7 +199,7 @@ NRG_INLINE void output_elements(const row_outputs *to, size_t begin, size_t end,
 /* Elements that are no whole lines of o, with ordinary stores. */
 static __attribute__((noinline)) void output_line_ends(const row_outputs *to, size_t begin, size_t end, unsigned options)
 {
-    const row_outputs at = *to;
+    const row_outputs at = outputs_in_registers(to);
     for (size_t i = begin; i < end; i += VN)
         output_step(1, &at, i, lanes_at(i, end), options, NRG_F32);
 }
@@ -229,7 +229,8 @@ NRG_INLINE void output_chunk(const row_outputs *to, size_t begin, size_t end, si
         trim_to_lines(to, &begin, &end, dim, options);
         options |= OPT_STREAM_O;
     }
-    output_elements(to, begin, end, options, P);
+    const row_outputs at = outputs_in_registers(to);
+    output_elements(&at, begin, end, options, P);
 }
 
 #endif

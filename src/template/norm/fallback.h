@@ -17,8 +17,8 @@ typedef struct fallback_factors {
 } fallback_factors;
 
 /* square: Σp²/d. */
-static __attribute__((noinline)) void factors_of_fallback(fallback_factors *to, const nrg_norm_job *job,
-                                                          const fallback_statistics *stat, double square, size_t n)
+static __attribute__((noinline, cold)) void factors_of_fallback(fallback_factors *to, const nrg_norm_job *job,
+                                                                const fallback_statistics *stat, double square, size_t n)
 {
     const nrg_norm_formula *f = &job->formula;
     const double mean = stat->pilot + stat->offset;

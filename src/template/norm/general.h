@@ -88,14 +88,13 @@ NRG_INLINE void output_chunk_by(const row_outputs *to, const row_chunk *c, norm_
 {
     const unsigned rare =
         OPT_LINES_O | OPT_ADD_Y | OPT_W_OFFSET | OPT_AFTER | OPT_GATE | (P.dtype == NRG_F32 ? 0 : OPT_X_F32 | OPT_O_F32);
-    const row_outputs at = outputs_in_registers(to);
     P = output_policy(P);
     norm_policy plain = P;
     plain.may &= ~rare;
     if (!V_SMALL && !(c->options & rare))
-        output_elements(&at, c->begin, c->end, c->options, plain);
+        output_chunk(to, c->begin, c->end, c->dim, c->options, plain);
     else
-        output_chunk(&at, c->begin, c->end, c->dim, c->options, P);
+        output_chunk(to, c->begin, c->end, c->dim, c->options, P);
 }
 
 NRG_INLINE void general_outputs_of(const row_outputs *to, const row_chunk *c, nrg_dtype D)

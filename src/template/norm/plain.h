@@ -18,6 +18,7 @@
 #define FULL_TILES (OPT_CACHED_R | OPT_BIAS | OPT_HEADS)
 #define SHORT_ROWS                                                                                                               \
     (OPT_CENTRED | OPT_RESIDUAL | OPT_PREFETCH | OPT_STREAM_O | OPT_WEIGHT | OPT_W_OFFSET | OPT_BIAS | OPT_STATISTICS | OPT_HEADS)
+#define SHORT_EXACT (SHORT_ROWS & ~(unsigned)OPT_W_OFFSET)
 #define SHORT_16 (SHORT_ROWS | OPT_Y_F32 | OPT_W_F32)
 #define POLICY(element, ...) ((norm_policy){.dtype = (element), __VA_ARGS__})
 #ifndef NORM_LEAVES_OUT
@@ -40,6 +41,20 @@ static __attribute__((noinline)) void norm_remaining_rows(const nrg_norm_job *jo
     rest.row_begin = rest.row_end - left;
     if (left)
         instance_tiles_f32(&rest, options);
+}
+
+/* Whether tiles have done rows whose statistics are given. */
+static __attribute__((noinline)) int apply_by_tiles(const nrg_norm_job *job, unsigned options, nrg_dtype D)
+{
+    const int exact = (options & OPT_EXACT) != 0;
+    const unsigned may = exact ? SHORT_EXACT | OPT_EXACT : D == NRG_F32 ? SHORT_ROWS : SHORT_16;
+    if (job->dim > FAST_BLOCK || options & (~may | OPT_RESIDUAL) || !fit_tiles(job))
+        return 0;
+    (exact          ? instance_tiles_exact
+     : D == NRG_F32 ? instance_tiles_f32
+     : D == NRG_F16 ? instance_tiles_f16
+                    : instance_tiles_bf16)(job, options & ~(unsigned)OPT_STATISTICS);
+    return 1;
 }
 
 /* Whether an instance may do rows of these kinds; f32 rows of no kind have a kernel of their own. */
@@ -66,6 +81,11 @@ NRG_INLINE int norm_by_instance(const nrg_norm_job *job, unsigned options, unsig
 }
 
 #else
+NRG_INLINE int apply_by_tiles(const nrg_norm_job *job, unsigned options, nrg_dtype D)
+{
+    return (void)job, (void)options, (void)D, 0;
+}
+
 NRG_INLINE int norm_by_instance(const nrg_norm_job *job, unsigned options, unsigned kinds, nrg_dtype D)
 {
     return (void)job, (void)options, (void)kinds, (void)D, 0;
@@ -133,7 +153,7 @@ static __attribute__((noinline)) void norm_part(const nrg_norm_job *job, nrg_dty
     const unsigned options = options_of_part(job, D);
     if (job->part == NRG_NORM_WHOLE)
         general_rows(job, options, D);
-    else
+    else if (job->part == NRG_NORM_SUMS || job->row_end - job->row_begin == 1 || !apply_by_tiles(job, options, D))
         part_rows(job, options, D);
 }
 

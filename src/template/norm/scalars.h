@@ -139,7 +139,8 @@ NRG_INLINE vd scalars_side_by_side(tile_scalars *to, const nrg_norm_job *job, co
     return wrong;
 }
 
-static __attribute__((noinline)) unsigned fallback_of_tile(const nrg_norm_job *job, const tile_sums *sums, int count, int exact)
+static __attribute__((noinline, cold)) unsigned fallback_of_tile(const nrg_norm_job *job, const tile_sums *sums, int count,
+                                                                 int exact)
 {
     unsigned bits = 0;
     for (int k = 0; k < count; k++) {

@@ -286,6 +286,21 @@ static __attribute__((noinline)) void sum_widened_tile(row_tile *at, const nrg_n
     at->x_jump = x_jump;
 }
 
+/* The scalars of a tile from given statistics. */
+static __attribute__((noinline, cold)) void given_tile(row_tile *at, const nrg_norm_job *job, int exact)
+{
+    tile_scalars *const to = &at->s;
+    to->fallback = 0;
+    for (int k = 0; k < at->count; k++) {
+        const row_scalars s = given_scalars(job, at->n + (size_t)k, exact);
+        to->factor[k] = s.factor;
+        to->low[k] = s.low;
+        to->centre[k] = s.centre;
+        to->shift[k] = s.shift;
+        to->fallback |= (unsigned)!s.in_range << k;
+    }
+}
+
 NRG_INLINE void sum_tile_by(row_tile *at, const nrg_norm_job *job, unsigned options, norm_policy P)
 {
     const int has_mean = (options & OPT_CENTRED) != 0;
@@ -457,7 +472,10 @@ NRG_INLINE void schedule_tiles(const nrg_norm_job *job, unsigned options, norm_p
             place_tile(next, job, n, (int)lesser(most, job->row_end - n), P.dtype);
             if (has_residual)
                 residual_of_tile(next, job, staged ? stage[turn] : NULL, options | (staged ? OPT_KEEP_R : 0), P.dtype);
-            sum_tile_by(next, job, has_residual ? options & ~(unsigned)OPT_PREFETCH : options, P);
+            if (NRG_RARELY(job->part == NRG_NORM_APPLY))
+                given_tile(next, job, is_exact(P));
+            else
+                sum_tile_by(next, job, has_residual ? options & ~(unsigned)OPT_PREFETCH : options, P);
         }
         if (n != job->row_begin)
             output_tile(&tiles[turn ^ 1], job, options, plain);
