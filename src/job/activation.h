@@ -66,7 +66,7 @@ enum {
     NRG_RUN_LIMITED = 1 << 2,
     /* of activate_values and activate_blocks only, as NRG_RUN_LIMITED is */
     NRG_RUN_PAIRS = 1 << 3, /* in holds pairs of x and f, slope their gradients; factor and, with a slope, value are NULL */
-    NRG_RUN_FLOATS = 1 << 4 /* value is f32, and there is no slope */
+    NRG_RUN_FLOATS = 1 << 4 /* value is f32 with room for whole steps, and there is no slope */
 };
 
 /* A run of whole steps of floats by one activation: its values, its slopes, or both. */

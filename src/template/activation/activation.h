@@ -234,9 +234,7 @@ NRG_INLINE void act_outputs(const float *value, const float *slope, const nrg_ac
         else
             act_write(to, slope, n, 0, act_may_stream(to, run->how), D);
     }
-    if (run->value && run->how & NRG_RUN_FLOATS) {
-        act_write((char *)run->value + i * sizeof(float), value, n, 1, 0, NRG_F32);
-    } else if (run->value) {
+    if (run->value && !(run->how & NRG_RUN_FLOATS)) {
         char *const to = (char *)run->value + at;
         act_write(to, value, n, is_paired, act_may_stream(to, run->how), D);
     }
@@ -266,6 +264,8 @@ static __attribute__((noinline)) void act_blocks(nrg_activation_loop *loop, cons
         const size_t filled = act_inputs(&b, run, i, some, D);
         if (is_copied)
             act_limit_block(&b, run, filled);
+        if (run->how & NRG_RUN_FLOATS)
+            part.value = (float *)run->value + i;
         loop(&part, filled);
         if (is_copied && run->slope)
             act_cut(&b, run->limit, some);

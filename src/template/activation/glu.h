@@ -65,10 +65,12 @@ NRG_PATH_KERNELS(glu, glu, glu_forward)
 NRG_INLINE void glu_bytes(const nrg_glu_job *job, nrg_dtype D)
 {
     enum { GLU_BLOCK = 512 };
-    float block[GLU_BLOCK + VN], amax = 0; /* with the rest of a vector */
+    _Alignas(64) float block[GLU_BLOCK];
+    float amax = 0;
+    nrg_glu_job part = *job;
+    part.stream = job->stream && D == NRG_F32; /* with prefetches bf16 takes 1.1 times as long out of cache (EPYC Zen 4) */
     for (int pass = nrg_format_block(job->quant->format) ? 1 : 0; pass < 2; pass++)
         for (size_t i = 0, end = job->end, n; i < end; i += n) {
-            nrg_glu_job part = *job;
             nrg_activation_run run;
             n = end - i < GLU_BLOCK ? end - i : GLU_BLOCK;
             part.begin = i;
@@ -76,7 +78,7 @@ NRG_INLINE void glu_bytes(const nrg_glu_job *job, nrg_dtype D)
             run.how |= NRG_RUN_FLOATS;
             run.value = block;
             run.slope = NULL;
-            glu_values(&run, job, n, D);
+            glu_values(&run, &part, n, D);
             if (pass == 0)
                 amax = NRG_PATH_NAME(amax)(block, n, amax);
             else
