@@ -14,7 +14,7 @@ NRG_INLINE void norm_rope_some_rows_of(const nrg_norm_rope_job *job, size_t *at,
     norm_rope_plan p;
     norm_rope_set_up(&p, job, D);
     const size_t end = job->rope.end, heads = p.heads;
-    size_t token = n / heads, head = n - token * heads;
+    size_t token = n ? n / heads : 0, head = n - token * heads;
     norm_rope_token(&p, token);
     for (; n < end; n += NORM_BATCH) {
         const int count = end - n < NORM_BATCH ? (int)(end - n) : NORM_BATCH;
@@ -31,11 +31,18 @@ NRG_INLINE void norm_rope_some_rows_of(const nrg_norm_rope_job *job, size_t *at,
                 t++;
             }
         }
-        for (int i = count; i < NORM_BATCH; i++)
-            tt[i] = tt[0];
-        vd8_sum_rows(tt, sums.tt);
-        memcpy(sums.tt + NORM_BATCH, sums.tt, NORM_BATCH * sizeof *sums.tt);
-        scalars_of_tile(&s, &job->norm, &sums, count, OPT_STATISTICS, (norm_policy){.dtype = D});
+        if (count == 1) { /* 15 ns less than as one of a tile */
+            const row_scalars one = scalars_of_row(&job->norm, 0, (row_totals){0, vd8_sum(&tt[0])}, (norm_policy){.dtype = D});
+            s.factor[0] = one.factor;
+            s.rstd[0] = one.rstd;
+            s.fallback = !one.in_range;
+        } else {
+            for (int i = count; i < NORM_BATCH; i++)
+                tt[i] = tt[0];
+            vd8_sum_rows(tt, sums.tt);
+            memcpy(sums.tt + NORM_BATCH, sums.tt, NORM_BATCH * sizeof *sums.tt);
+            scalars_of_tile(&s, &job->norm, &sums, count, OPT_STATISTICS, (norm_policy){.dtype = D});
+        }
         *needs_fallback = s.fallback;
         for (int i = 0; i < count; i++) {
             char *o = p.o + token * p.o_token_stride + head * p.o_head_stride;

@@ -23,8 +23,9 @@ typedef struct norm_rope_plan {
     size_t x_token_stride, x_head_stride, o_token_stride, o_head_stride, table_stride, heads;
     const int32_t *positions;
     float *mean, *rstd;
-    const float *cosines, *sines;                       /* a half-split token's, in the table; otherwise of the arrays below */
-    float w[HEAD_MAX];                                  /* w + weight_offset */
+    const float *cosines, *sines; /* a half-split token's, in the table; otherwise of the arrays below */
+    const float *w;               /* the caller's, or converted to f32 and w + weight_offset */
+    float own_w[HEAD_MAX];
     float twice_cosine[HEAD_MAX], twice_sine[HEAD_MAX]; /* interleaved: c0 c0 c1 c1 …, -s0 s0 -s1 s1 … */
 } norm_rope_plan;
 
@@ -62,11 +63,15 @@ static __attribute__((noinline)) void norm_rope_set_up(norm_rope_plan *p, const 
     /* rows are whole lines, written from their first to their last */
     p->stream = r->stream && r->o != r->x &&
                 (((uintptr_t)r->o | r->o_token_stride | r->o_head_stride | bytes_of(r->dim, D, 0)) & 63) == 0;
+    p->w = (const float *)n->w;
+    if ((D == NRG_F32 || n->w_f32) && n->formula.w_offset == 0)
+        return;
+    p->w = p->own_w;
     const vf offset = v_set1(n->formula.w_offset);
     for (size_t i = 0; i < r->dim; i += VN) {
         vf w;
         load_step_or_f32(&w, 1, n->w, i, VN, D, n->w_f32);
-        v_st_f32(p->w + i, n->formula.w_offset != 0 ? v_add(w, offset) : w);
+        v_st_f32(p->own_w + i, n->formula.w_offset != 0 ? v_add(w, offset) : w);
     }
 }
 
