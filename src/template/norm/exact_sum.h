@@ -67,7 +67,7 @@ static __attribute__((noinline)) void add_exact_tail(exact_lanes *sum, const sum
                                                      unsigned options)
 {
     const norm_policy P = {.dtype = NRG_F32, .must = OPT_EXACT | OPT_CENTRED, .may = OPT_ALL};
-    const summed_row s = *from;
+    const summed_row s = {operands_in_registers(&from->row), from->pilot, NULL};
     for (size_t i = begin, lane = 0; i < end; i += VN, lane = (lane + 2) % EXACT_LANE_VDS)
         exact_step(sum->t + lane, sum->tt + lane, 1, &s, i, lanes_at(i, end), options, P);
 }
@@ -94,7 +94,7 @@ NRG_INLINE void sum_exact_chunk(exact_lanes *sum, const summed_row *from, size_t
     }
     if (P.multiple % STEP != 0 && NRG_RARELY(whole < end)) { /* of copies: an address would keep the lanes from their registers */
         exact_lanes copy = *sum;
-        const summed_row at = *from;
+        const summed_row at = {operands_in_registers(&from->row), from->pilot, NULL};
         add_exact_tail(&copy, &at, whole, end, (options & P.may) | P.must);
         *sum = copy;
     }

@@ -99,15 +99,19 @@ NRG_INLINE int are_far(const nrg_norm_job *job)
     return rows >= 2 * STRANDS_MAX && rows > FAR_BYTES / (2 * sizeof(float) * job->dim);
 }
 
+/* Whether the strands of far rows without a mean are interleaved, too: in vectors of 32 bytes 1.1 to 1.17 × as fast as chunk by
+ * chunk, in those of 64 0.83 ×. */
+NRG_INLINE int far_is_interleaved(const nrg_norm_job *job) { return VN < 16 && !job->formula.centred; }
+
 NRG_INLINE int fit_stream_rows(const nrg_norm_job *job)
 {
-    return job->row_end - job->row_begin >= 2 && (job->y || job->r || !are_far(job));
+    return job->row_end - job->row_begin >= 2 && (job->y || job->r || !are_far(job) || far_is_interleaved(job));
 }
 
 NRG_INLINE size_t strands_of(const nrg_norm_job *job, unsigned options, norm_policy P)
 {
-    const int may_be_far = P.dtype == NRG_F32 && !P.interleaved && !V_SMALL && options & OPT_PREFETCH &&
-                           !(options & (OPT_ADD_Y | OPT_STORE_R)) && job->dim > FAST_BLOCK;
+    const int may_be_far = P.dtype == NRG_F32 && (VN < 16 || !P.interleaved) && !V_SMALL && options & OPT_PREFETCH &&
+                           !((options | P.must) & (OPT_ADD_Y | OPT_STORE_R)) && job->dim > FAST_BLOCK;
     return may_be_far && are_far(job) ? STRANDS_MAX : 1;
 }
 
