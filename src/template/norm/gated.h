@@ -104,7 +104,7 @@ NRG_INLINE void source_floats_of(float *to, const row_operands *at, unsigned opt
 {
     const norm_policy P = {.dtype = D, .may = OPT_RESIDUAL | OPT_Y_F32 | OPT_R_F32 | OPT_X_F32 | OPT_PREFETCH, .ahead = 2048};
     const size_t step = (size_t)V_APPLY * VN;
-    const int is_alone = D != NRG_F32 && !(options & (OPT_ADD_Y | OPT_STORE_R | OPT_X_F32));
+    const int is_alone = D == NRG_BF16 && !(options & (OPT_ADD_Y | OPT_STORE_R | OPT_X_F32));
     const row_operands row = operands_in_registers(at);
     vf v[NORM_STEP];
     size_t i = begin;

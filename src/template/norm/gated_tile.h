@@ -1,7 +1,7 @@
 /* Schedule: tiles of short rows with a gate, or with an activation on the output. The activation is a call for the whole tile,
  * and the next tile is summed before the outputs of this one, as in tile.h. In the exact grade rows of a block at most.
  *
- * Rows of 16 bits become floats first, so that the sums are those of f32 rows.
+ * r and p of 16-bit rows become floats first, and so do short rows with a mean, so that the sums are those of f32 rows.
  *
  * SPDX-License-Identifier: MIT */
 #ifndef NRG_TEMPLATE_NORM_GATED_TILE_H
@@ -55,29 +55,32 @@ static __attribute__((noinline)) int stage_tiles(gated_tiles *all)
     const nrg_norm_job *job = g->job;
     const int is_pre = job->gate == NRG_GATE_PRE, in_place = job->o == job->x || job->o == job->y || job->o == job->z;
     all->in_o = is_pre && g->D == NRG_F32 && !(g->options & OPT_STREAM_O) && !in_place && job->part == NRG_NORM_WHOLE;
-    all->is_staged = !all->in_o && (is_pre || g->D != NRG_F32 || (g->options & OPT_ADD_Y && !g->reads_r));
+    const unsigned wide = OPT_ADD_Y | OPT_STORE_R | OPT_X_F32 | (job->dim <= FAST_BLOCK ? OPT_CENTRED : 0);
+    all->is_staged =
+        !all->in_o && (is_pre || (g->D == NRG_F32 ? g->options & OPT_ADD_Y && !g->reads_r : (g->options & wide) != 0));
     all->prefetches =
         g->options & OPT_PREFETCH && job->stream == 1 && !is_pre && !all->is_staged && !(g->options & (OPT_ADD_Y | OPT_STORE_R));
     const size_t are_two = all->is_staged && job->part == NRG_NORM_WHOLE;
-    const size_t buffers = (size_t)has_gate_stage(job, g->D) + are_two + (all->is_staged || !all->in_o || g->options & OPT_AFTER);
+    const size_t buffers =
+        (size_t)has_gate_stage(job, g->D) + are_two + (all->is_staged || !g->is_direct || g->options & OPT_AFTER);
     all->room = buffers > 1 ? GATED_ROOM / buffers / 16 * 16 : GATED_ROOM;
     all->apart = are_two ? all->room : 0;
     return job->dim <= all->room;
 }
 
-NRG_INLINE norm_policy gated_tile_policy(nrg_dtype D, unsigned must, unsigned may)
+NRG_INLINE norm_policy gated_tile_policy(nrg_dtype D, unsigned may)
 {
-    return (norm_policy){.dtype = D, .must = must, .may = may, .least = 1, .most = SIZE_MAX, .multiple = 1};
+    return (norm_policy){.dtype = D, .may = may, .least = 1, .most = SIZE_MAX, .multiple = 1};
 }
 
 /* Rows longer than a block. */
-static __attribute__((noinline)) void sum_gated_rows(row_tile *at, const nrg_norm_job *job, unsigned options)
+static __attribute__((noinline)) void sum_gated_rows(row_tile *at, const nrg_norm_job *job, unsigned options, nrg_dtype D)
 {
     at->s.fallback = 0;
     for (int k = 0; k < at->count; k++) {
         const row_chunk chunk = {{.x = at->x + (size_t)k * at->x_stride}, options & OPT_CENTRED, 0, job->dim, job->dim};
         row_sums sums;
-        general_sum(&sums, &chunk, policy_of_rows(NRG_F32, OPT_CENTRED));
+        general_sum(&sums, &chunk, policy_of_rows(D, OPT_CENTRED));
         const row_scalars s = general_scalars(job, &sums, chunk.options);
         at->s.factor[k] = s.factor;
         at->s.centre[k] = s.centre;
@@ -98,6 +101,13 @@ NRG_INLINE void output_gated_row(const row_outputs *to, size_t dim, unsigned opt
         output_step(1, to, i, VN, options_in(options, P), P.dtype);
     if (NRG_RARELY(i < dim))
         output_step(1, to, i, dim - i, options_in(options, P), P.dtype);
+}
+
+/* A row with what is rare, of the exact grade, or of f16: a call a row, and 2 KB less a path than a loop for each. */
+static __attribute__((noinline)) void output_general_row(const row_outputs *to, size_t dim, unsigned options, nrg_dtype D)
+{
+    const row_chunk whole = {.options = options, .end = dim, .dim = dim};
+    general_output(to, &whole, policy_of_rows(D, OPT_EXACT));
 }
 
 /* Groups of 16 f32 elements, which have little but what is done once for each. Not centred, and with a weight only. */
@@ -123,16 +133,16 @@ static __attribute__((noinline)) void output_least_groups(const gated_tile *t, c
     }
 }
 
-/* From floats to o, or to o1 as floats; must: perhaps OPT_EXACT. */
-NRG_INLINE void output_gated_tile_by(const gated_tile *t, const nrg_norm_job *job, unsigned options, unsigned must, nrg_dtype D)
+/* To o, or to o1 as floats. */
+NRG_INLINE void output_gated_tile_of(const gated_tile *t, const nrg_norm_job *job, unsigned options, nrg_dtype D)
 {
-    const norm_policy P = gated_tile_policy(D, must | (D == NRG_F32 ? 0 : OPT_X_F32),
-                                            OPT_CENTRED | OPT_WEIGHT | OPT_BIAS | OPT_W_OFFSET | OPT_W_F32 | OPT_O_F32 |
-                                                OPT_STREAM_O | (D == NRG_F32 ? 0 : OPT_GATE));
+    const norm_policy P = gated_tile_policy(D, OPT_CENTRED | OPT_WEIGHT | OPT_BIAS | OPT_STREAM_O |
+                                                   (D == NRG_F32 ? 0 : OPT_GATE | OPT_X_F32 | OPT_O_F32));
     const row_tile *const at = &t->rows;
     const size_t dim = job->dim, w_bytes = bytes_of(dim, D, job->w_f32), w_all = w_bytes * job->groups;
     const tile_scalars *const s = &at->s;
     const unsigned fallback = s->fallback;
+    const int is_general = D == NRG_F16 || (options & (OPT_EXACT | OPT_W_OFFSET | OPT_W_F32)) != 0;
     size_t w_at = at->n % job->groups * w_bytes;
     row_operands row = {.x = at->x,
                         .w = job->w ? job->w + w_at : NULL,
@@ -140,13 +150,18 @@ NRG_INLINE void output_gated_tile_by(const gated_tile *t, const nrg_norm_job *jo
                         .o = t->o,
                         .gate = (const char *)t->gates};
     for (int k = 0; k < at->count; k++) {
-        const row_outputs to = outputs_in_tile(at, job, row, k, P);
-        if (!NRG_RARELY(fallback >> k & 1))
-            output_gated_row(&to, dim, options, P);
+        const row_scalars one = {s->factor[k], options & OPT_EXACT ? s->low[k] : 0, s->centre[k], s->shift[k], 0, 1};
+        const row_outputs to = outputs_of_row(row, &one, job);
+        if (!NRG_RARELY(fallback >> k & 1)) {
+            if (is_general)
+                output_general_row(&to, dim, options, D);
+            else
+                output_gated_row(&to, dim, options, P);
+        }
         row.x += at->x_stride;
         row.o += t->o_stride;
-        if (D != NRG_F32)
-            row.gate = row.gate ? row.gate + dim * sizeof(float) : NULL;
+        if (D != NRG_F32 && row.gate)
+            row.gate += dim * sizeof(float);
         if (job->groups > 1) {
             const size_t back = w_at + w_bytes == w_all ? w_all : 0;
             w_at = w_at + w_bytes - back;
@@ -155,17 +170,7 @@ NRG_INLINE void output_gated_tile_by(const gated_tile *t, const nrg_norm_job *jo
         }
     }
 }
-
-NRG_INLINE void output_gated_tile_of(const gated_tile *t, const nrg_norm_job *job, unsigned options, nrg_dtype D)
-{
-    output_gated_tile_by(t, job, options, 0, D);
-}
 NRG_BY_DTYPE(output_gated_tile, (t, job, options), const gated_tile *t, const nrg_norm_job *job, unsigned options)
-
-static __attribute__((noinline)) void output_exact_gated_tile(const gated_tile *t, const nrg_norm_job *job, unsigned options)
-{
-    output_gated_tile_by(t, job, options, OPT_EXACT, NRG_F32);
-}
 
 static __attribute__((noinline)) void output_fallback_rows(const gated_tile *t, const nrg_norm_job *job, unsigned options,
                                                            nrg_dtype D)
@@ -219,7 +224,7 @@ static __attribute__((noinline)) void begin_gated_tile(gated_tile *t, const gate
     const size_t stride = all->in_o ? job->o_stride : g->reads_r ? job->r_stride : job->x_stride;
     rows->x_jump = rows->run = 0;
     rows->left = TILE + 1;
-    rows->x_stride = all->is_staged ? job->dim * sizeof(float) : row_stride(job, stride, NRG_F32, 1);
+    rows->x_stride = all->is_staged ? job->dim * sizeof(float) : row_stride(job, stride, g->D, 0);
     for (size_t k = 0, some; is_source && k < count; k += some) {
         some = lesser(all->together, count - k);
         if (k)
@@ -231,12 +236,16 @@ static __attribute__((noinline)) void begin_gated_tile(gated_tile *t, const gate
             source_floats(to, &row.first, g->options, 0, some * job->dim, g->D);
         options &= ~(unsigned)OPT_PREFETCH;
     }
+    const nrg_dtype D = all->is_staged ? NRG_F32 : g->D;
     if (job->dim > FAST_BLOCK)
-        sum_gated_rows(rows, job, options);
+        sum_gated_rows(rows, job, options, D);
     else if (options & OPT_EXACT)
         sum_tile_by(rows, job, options, tile_sum_policy(NRG_F32, OPT_EXACT));
-    else
-        sum_tile_by(rows, job, options, tile_sum_policy(NRG_F32, 0));
+    else if (options & OPT_CENTRED) {
+        pilots_of_tile(rows, job->dim);
+        sum_tile_layer(rows, job, options);
+    } else
+        sum_tile_rms(rows, job, options, D);
 }
 
 static __attribute__((noinline)) void end_gated_tile(gated_tile *t, const gated_tiles *all)
@@ -248,7 +257,8 @@ static __attribute__((noinline)) void end_gated_tile(gated_tile *t, const gated_
     gated_row row;
     find_row_in_tile(&row, g, t->rows.n);
     if (all->prefetches) /* the rows that are summed next, while the activation keeps the CPU from memory */
-        prefetch_ahead(t->rows.x, count * t->rows.x_stride, 2 * count * t->rows.x_stride);
+        for (size_t b = 0; b < count * t->rows.x_stride; b += 64) /* to L2: L1 still needs this tile and the next */
+            __builtin_prefetch((const void *)((uintptr_t)t->rows.x + b + 2 * count * t->rows.x_stride), 0, 2);
     t->gates = NULL;
     t->o = is_direct ? row.again.o : (char *)t->stage;
     t->o_stride = !is_direct ? job->dim * sizeof(float) : row_stride(job, job->o_stride, g->D, 0);
@@ -259,7 +269,7 @@ static __attribute__((noinline)) void end_gated_tile(gated_tile *t, const gated_
         stage_gates(g, row.z, g->gates + k * job->dim, 0, some * job->dim);
         t->gates = g->gates;
     }
-    unsigned options = (g->again & ~(unsigned)(OPT_ADD_Y | OPT_PREFETCH)) | OPT_X_F32;
+    unsigned options = (g->again & ~(unsigned)(OPT_ADD_Y | OPT_PREFETCH)) | (all->is_staged ? OPT_X_F32 : 0);
     if (!is_direct)
         options = (options & ~(unsigned)(OPT_STREAM_O | OPT_AFTER)) | OPT_O_F32;
     if (NRG_RARELY(options & OPT_STATISTICS))
@@ -268,10 +278,8 @@ static __attribute__((noinline)) void end_gated_tile(gated_tile *t, const gated_
         output_fallback_rows(t, job, options, g->D);
     if (job->part == NRG_NORM_SUMS)
         return;
-    if (options & OPT_EXACT)
-        output_exact_gated_tile(t, job, options);
-    else if (g->D == NRG_F32 && job->dim == FAST_LEAST && job->w && !job->b && !t->rows.s.fallback &&
-             !(options & (OPT_CENTRED | OPT_W_OFFSET)))
+    if (g->D == NRG_F32 && job->dim == FAST_LEAST && job->w && !job->b && !t->rows.s.fallback &&
+        !(options & (OPT_CENTRED | OPT_EXACT | OPT_W_OFFSET)))
         output_least_groups(t, job, (options & OPT_STREAM_O) != 0);
     else
         output_gated_tile(t, job, options, g->D);
