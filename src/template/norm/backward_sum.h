@@ -201,24 +201,55 @@ NRG_INLINE void add_gradient_of(gradient_sums *s, const gradient_chunk *c, size_
         sum_gradient_tail(s, c, whole, n, P);
 }
 
-NRG_INLINE void add_gradient_rms_of(gradient_sums *s, const gradient_chunk *c, size_t n, nrg_dtype D)
-{
-    add_gradient_of(s, c, n, gradient_policy(D, 0));
-}
-NRG_BY_DTYPE(add_gradient_rms, (s, c, n), gradient_sums *s, const gradient_chunk *c, size_t n)
+/* The lanes of eight rows, folded to eight. */
+typedef struct folded_gradients {
+    vd8 q[8], qq[8], d[8], dq[8];
+} folded_gradients;
 
-NRG_INLINE void add_gradient_layer_of(gradient_sums *s, const gradient_chunk *c, size_t n, nrg_dtype D)
+NRG_INLINE void fold_gradient(folded_gradients *to, int k, const gradient_sums *sums, int has_mean)
 {
-    add_gradient_of(s, c, n, gradient_policy(D, 1));
+    to->qq[k] = fold_exact(sums->qq);
+    to->dq[k] = fold_exact(sums->dq);
+    if (has_mean) {
+        to->q[k] = fold_exact(sums->q);
+        to->d[k] = fold_exact(sums->d);
+    }
 }
-NRG_BY_DTYPE(add_gradient_layer, (s, c, n), gradient_sums *s, const gradient_chunk *c, size_t n)
 
-NRG_INLINE void add_row_gradient(gradient_sums *s, const gradient_chunk *c, size_t n, int has_mean, nrg_dtype D)
+/* n elements of each of `count` rows. to: where the lanes of whole rows are folded; NULL: they stay where they are. */
+NRG_INLINE void add_gradient_rows_of(gradient_sums *s, folded_gradients *to, const gradient_chunk *c, int count, size_t n,
+                                     norm_policy P)
+{
+    for (int k = 0; k < count; k++) {
+        add_gradient_of(s, c + k, n, P);
+        if (to)
+            fold_gradient(to, k, s, is_centred(P));
+    }
+}
+
+NRG_INLINE void add_gradient_rows_rms_of(gradient_sums *s, folded_gradients *to, const gradient_chunk *c, int count, size_t n,
+                                         nrg_dtype D)
+{
+    add_gradient_rows_of(s, to, c, count, n, gradient_policy(D, 0));
+}
+NRG_BY_DTYPE(add_gradient_rows_rms, (s, to, c, count, n), gradient_sums *s, folded_gradients *to, const gradient_chunk *c,
+             int count, size_t n)
+
+NRG_INLINE void add_gradient_rows_layer_of(gradient_sums *s, folded_gradients *to, const gradient_chunk *c, int count, size_t n,
+                                           nrg_dtype D)
+{
+    add_gradient_rows_of(s, to, c, count, n, gradient_policy(D, 1));
+}
+NRG_BY_DTYPE(add_gradient_rows_layer, (s, to, c, count, n), gradient_sums *s, folded_gradients *to, const gradient_chunk *c,
+             int count, size_t n)
+
+NRG_INLINE void add_gradient_rows(gradient_sums *s, folded_gradients *to, const gradient_chunk *c, int count, size_t n,
+                                  int has_mean, nrg_dtype D)
 {
     if (NORM_IS_SMALL || has_mean) /* a mean of 0 changes nothing */
-        add_gradient_layer(s, c, n, D);
+        add_gradient_rows_layer(s, to, c, count, n, D);
     else
-        add_gradient_rms(s, c, n, D);
+        add_gradient_rows_rms(s, to, c, count, n, D);
 }
 
 NRG_INLINE void end_segment(norm_total *total, const vd *lanes)
@@ -235,7 +266,7 @@ static __attribute__((noinline)) void sum_gradient(gradient_sums *s, const gradi
     chunk.is_first = begin % NORM_SEGMENT == 0;
     if (begin == 0)
         s->total_q = s->total_qq = s->total_d = s->total_dq = (norm_total){0, 0};
-    add_row_gradient(s, &chunk, end - begin, has_mean, D);
+    add_gradient_rows(s, NULL, &chunk, 1, end - begin, has_mean, D);
     if (end != dim && end % NORM_SEGMENT != 0)
         return;
     end_segment(&s->total_qq, s->qq);

@@ -57,21 +57,6 @@ static void find_tile(gradient_tile *t, const backward *b, size_t n)
 
 /* ---- sums and factors ---- */
 
-/* The lanes of eight rows, folded to eight. */
-typedef struct folded_gradients {
-    vd8 q[8], qq[8], d[8], dq[8];
-} folded_gradients;
-
-NRG_INLINE void fold_gradient(folded_gradients *to, int k, const gradient_sums *sums, int has_mean)
-{
-    to->qq[k] = fold_exact(sums->qq);
-    to->dq[k] = fold_exact(sums->dq);
-    if (has_mean) {
-        to->q[k] = fold_exact(sums->q);
-        to->d[k] = fold_exact(sums->d);
-    }
-}
-
 NRG_INLINE int rows_from(const gradient_tile *t, int first) { return t->count - first < 8 ? t->count - first : 8; }
 
 /* Rows from `first` on, eight at most, of whole steps and a block at most. Each kind in a frame of its own: compilers put those
@@ -105,14 +90,12 @@ NRG_BY_DTYPE(fold_short_layer, (to, t, first, w, dim), folded_gradients *to, con
 static __attribute__((noinline)) void fold_any_rows(folded_gradients *to, const backward *b, const gradient_tile *t, int first,
                                                     run_weights w)
 {
-    const int has_mean = b->job->formula.centred;
-    for (int k = 0; k < rows_from(t, first); k++) {
-        const int row = first + k;
-        const gradient_chunk c = {t->d[row], t->p[row], w, t->f[row].mean, b->job->stream, 1};
-        gradient_sums sums;
-        add_row_gradient(&sums, &c, b->job->dim, has_mean, b->D);
-        fold_gradient(to, k, &sums, has_mean);
-    }
+    const int count = rows_from(t, first);
+    gradient_chunk rows[8];
+    gradient_sums sums;
+    for (int k = 0; k < count; k++)
+        rows[k] = (gradient_chunk){t->d[first + k], t->p[first + k], w, t->f[first + k].mean, b->job->stream, 1};
+    add_gradient_rows(&sums, to, rows, count, b->job->dim, b->job->formula.centred, b->D);
 }
 
 NRG_INLINE void fold_rows(folded_gradients *to, const backward *b, const gradient_tile *t, int first, run_weights w)
@@ -244,10 +227,10 @@ static void end_gradient_tile(const backward *b, const gradient_tile *t, run_wei
 static __attribute__((noinline)) void schedule_gradient_tiles(const backward *b)
 {
     const run_weights w = weights_of_run(b, 0, b->job->dim, b->stage);
-    const int is_ahead = b->job->dim <= SUMMED_AHEAD_MAX;
-    gradient_tile tiles[2];
+    const int is_ahead = SUMMED_AHEAD_MAX > 0 && b->job->dim <= SUMMED_AHEAD_MAX;
+    gradient_tile tiles[SUMMED_AHEAD_MAX > 0 ? 2 : 1];
     size_t n = b->begin;
-    for (int turn = 0;; turn ^= 1) {
+    for (int turn = 0;; turn ^= is_ahead) {
         gradient_tile *const next = &tiles[turn];
         const size_t begin = n;
         if (n < b->end) {
