@@ -55,6 +55,7 @@ typedef struct backward {
     const char *w, *bias; /* NULL where absent */
     const float *mean;    /* of row `begin`; NULL: not centred */
     size_t mean_step;     /* floats from row to row */
+    size_t x_ahead;       /* rows of x to those that are prefetched; 0: as for d_o */
 } backward;
 
 NRG_INLINE float mean_of_row(const backward *b, size_t n) { return b->mean ? b->mean[(n - b->begin) * b->mean_step] : 0; }

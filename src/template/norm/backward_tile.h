@@ -202,7 +202,7 @@ static __attribute__((noinline)) void output_tile_rows(const backward *b, const 
     if (b->stream_dx && job->far) {
         rows.options |= COLUMN_AHEAD;
         rows.ahead_d = ahead * (size_t)t->count * job->d_o_stride;
-        rows.ahead_p = ahead * (size_t)t->count * job->x_stride;
+        rows.ahead_p = (b->x_ahead ? b->x_ahead : ahead * (size_t)t->count) * job->x_stride;
     }
     for (int k = 0; k < rows.count; k++) {
         rows.d[k] = t->d[first + k];

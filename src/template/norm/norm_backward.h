@@ -129,6 +129,9 @@ static void norm_backward(const nrg_norm_backward_job *job, nrg_dtype D)
     const int recomputes = job->formula.centred && !job->mean;
     const size_t groups = job->groups, rows = recomputes || groups > 1 ? rows_of_run(job, D) : SIZE_MAX;
     backward b = plan_of_backward(job, D);
+    /* To the next run, whose means read x first: f32 LayerNorm 40000x520 in 0.84 of the time (Zen 4, AVX-512). Sums of 16-bit
+     * rows take so long that memory keeps up: 1.03 times as long. */
+    b.x_ahead = recomputes && D == NRG_F32 ? rows : 0;
     for (b.begin = job->row_begin; b.begin < job->row_end; b.begin = b.end) {
         b.end = b.begin + lesser(rows, job->row_end - b.begin);
         for (b.group = 0; b.group < groups; b.group++) {
