@@ -240,7 +240,7 @@ static __attribute__((noinline)) void begin_gated_tile(gated_tile *t, const gate
     if (job->dim > FAST_BLOCK)
         sum_gated_rows(rows, job, options, D);
     else if (options & OPT_EXACT)
-        sum_tile_by(rows, job, options, tile_sum_policy(NRG_F32, OPT_EXACT));
+        sum_tile_by(rows, job, options, NULL, tile_sum_policy(NRG_F32, OPT_EXACT));
     else if (options & OPT_CENTRED) {
         pilots_of_tile(rows, job->dim);
         sum_tile_layer(rows, job, options);

@@ -14,7 +14,7 @@
 
 enum {
     TILE_ELEMENTS = 2048,
-    TILE_STAGE = 1024, /* elements of a staging buffer: there are two */
+    TILE_STAGE = TILE_ELEMENTS / 2, /* elements of a staging buffer: there are two */
     TILE_NEAR_ELEMENTS = 32 << 10
 };
 
@@ -270,9 +270,9 @@ NRG_INLINE void widen_tile_of(float *to, const row_tile *at, size_t dim, nrg_dty
 }
 NRG_BY_DTYPE(widen_tile, (to, at, dim), float *to, const row_tile *at, size_t dim)
 
-static __attribute__((noinline)) void sum_widened_tile(row_tile *at, const nrg_norm_job *job, unsigned options, nrg_dtype D)
+static __attribute__((noinline)) void sum_widened_tile(row_tile *at, const nrg_norm_job *job, unsigned options, float *wide,
+                                                       nrg_dtype D)
 {
-    float wide[TILE_STAGE];
     const char *const x = at->x;
     const size_t x_stride = at->x_stride, x_jump = at->x_jump;
     widen_tile(wide, at, job->dim, D);
@@ -301,7 +301,8 @@ static __attribute__((noinline, cold)) void given_tile(row_tile *at, const nrg_n
     }
 }
 
-NRG_INLINE void sum_tile_by(row_tile *at, const nrg_norm_job *job, unsigned options, norm_policy P)
+/* wide: room for the elements of a tile of 16 bits. */
+NRG_INLINE void sum_tile_by(row_tile *at, const nrg_norm_job *job, unsigned options, float *wide, norm_policy P)
 {
     const int has_mean = (options & OPT_CENTRED) != 0;
     if (is_exact(P) && has_mean)
@@ -314,7 +315,7 @@ NRG_INLINE void sum_tile_by(row_tile *at, const nrg_norm_job *job, unsigned opti
         pilots_of_tile(at, job->dim);
         sum_tile_layer(at, job, options);
     } else
-        sum_widened_tile(at, job, options, P.dtype);
+        sum_widened_tile(at, job, options, wide, P.dtype);
 }
 
 NRG_INLINE row_outputs outputs_in_tile(const row_tile *at, const nrg_norm_job *job, row_operands row, int k, norm_policy P)
@@ -453,13 +454,14 @@ NRG_INLINE norm_policy tile_policy(norm_policy P)
 
 NRG_INLINE void schedule_tiles(const nrg_norm_job *job, unsigned options, norm_policy P)
 {
-    const int has_residual = (options & (OPT_ADD_Y | OPT_STORE_R)) != 0, staged = has_residual && !(options & OPT_READ_R),
-              widened = P.dtype != NRG_F32 && options & OPT_CENTRED;
-    const size_t dim = job->dim, fit = lesser((staged || widened ? TILE_STAGE : TILE_ELEMENTS) / dim, TILE),
+    const int has_residual = (options & (OPT_ADD_Y | OPT_STORE_R)) != 0, staged = has_residual && !(options & OPT_READ_R);
+    const size_t dim = job->dim, fit = lesser((staged ? TILE_STAGE : TILE_ELEMENTS) / dim, TILE),
                  most = fit > 8 ? fit / 8 * 8 : fit;
     const norm_policy plain = tile_policy(P);
     float ready_w[FAST_BLOCK], ready_b[FAST_BLOCK];
-    _Alignas(64) char stage[2][TILE_STAGE * (P.dtype == NRG_F32 ? 4 : 2)];
+    _Alignas(
+        64) char room[TILE_ELEMENTS * sizeof(float)]; /* r of two tiles; of 16 bits in half of it, before rows that are widened */
+    float *const wide = (float *)room + (staged ? TILE_STAGE : 0);
     const char *const w = weights_of_tiles(ready_w, job->w, P.may & OPT_W_OFFSET ? job->formula.w_offset : 0, job, P.dtype),
                       *const b = weights_of_tiles(ready_b, job->b, 0, job, P.dtype);
     row_tile tiles[2];
@@ -471,11 +473,12 @@ NRG_INLINE void schedule_tiles(const nrg_norm_job *job, unsigned options, norm_p
             next->b = b;
             place_tile(next, job, n, (int)lesser(most, job->row_end - n), P.dtype);
             if (has_residual)
-                residual_of_tile(next, job, staged ? stage[turn] : NULL, options | (staged ? OPT_KEEP_R : 0), P.dtype);
+                residual_of_tile(next, job, staged ? room + (size_t)turn * bytes_of(TILE_STAGE, P.dtype, 0) : NULL,
+                                 options | (staged ? OPT_KEEP_R : 0), P.dtype);
             if (NRG_RARELY(job->part == NRG_NORM_APPLY))
                 given_tile(next, job, is_exact(P));
             else
-                sum_tile_by(next, job, has_residual ? options & ~(unsigned)OPT_PREFETCH : options, P);
+                sum_tile_by(next, job, has_residual ? options & ~(unsigned)OPT_PREFETCH : options, wide, P);
         }
         if (n != job->row_begin)
             output_tile(&tiles[turn ^ 1], job, options, plain);
