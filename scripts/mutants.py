@@ -296,7 +296,7 @@ class Build:
             with open(target, "wb") as f:
                 f.write(content)
             shutil.copymode(source, target)
-        for folder, _, names in os.walk(os.path.join(to, "src")):
+        for folder, _, names in os.walk(to):
             for name in names:
                 if os.path.relpath(os.path.join(folder, name), to) not in listed:
                     os.remove(os.path.join(folder, name))
