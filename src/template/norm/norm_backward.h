@@ -14,7 +14,7 @@
 #include "backward_tile.h"
 
 enum {
-    RUN_ROWS = SUMMED_AHEAD_MAX > 0 ? 32 : 64, /* of a short run: at most (stacks are small), */
+    RUN_ROWS = SUMMED_AHEAD_MAX > 0 ? 32 : 48, /* of a short run: at most (stacks are small), */
     RUN_LEAST = 8,                             /* and at least, */
     RUN_BYTES = 1 << 17,
     /* Bytes from which on rows that do not begin at lines are streamed: of four that are written in turn, four lines are open
