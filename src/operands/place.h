@@ -67,7 +67,7 @@ NRG_INLINE int nrg_place(nrg_precheck *c, nrg_laid *l, unsigned index, const voi
             (!is_matrix && !v.nests && (v.level[0].given | v.level[1].given | v.level[2].given)))
             return 0;
         size_t inside = row;
-        /* A level with one step takes no stride that is given. Rolled up, the loop costs 3 ns. */
+        /* A level with one step takes no stride that is given. Not unrolled, the loop costs 3 ns. */
         NRG_UNROLL_3
         for (unsigned k = 0; k < v.levels; k++) {
             const size_t count = v.level[k].count;

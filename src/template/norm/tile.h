@@ -169,7 +169,7 @@ static __attribute__((noinline)) void keep_tile_statistics(const row_tile *at, c
     }
 }
 
-/* The mean and rstd of all rows. What the fallback does comes after it. */
+/* The mean and rstd of all rows. Rows of the fallback store theirs later. */
 static __attribute__((noinline)) void store_tile_statistics(const nrg_norm_job *job, const row_tile *at)
 {
     const size_t bytes = (size_t)at->count * sizeof(float);
@@ -459,8 +459,8 @@ NRG_INLINE void schedule_tiles(const nrg_norm_job *job, unsigned options, norm_p
                  most = fit > 8 ? fit / 8 * 8 : fit;
     const norm_policy plain = tile_policy(P);
     float ready_w[FAST_BLOCK], ready_b[FAST_BLOCK];
-    _Alignas(
-        64) char room[TILE_ELEMENTS * sizeof(float)]; /* r of two tiles; of 16 bits in half of it, before rows that are widened */
+    /* r of two tiles. That of 16-bit rows takes half of it, and rows that are widened to f32 take the rest, or all without r. */
+    _Alignas(64) char room[TILE_ELEMENTS * sizeof(float)];
     float *const wide = (float *)room + (staged ? TILE_STAGE : 0);
     const char *const w = weights_of_tiles(ready_w, job->w, P.may & OPT_W_OFFSET ? job->formula.w_offset : 0, job, P.dtype),
                       *const b = weights_of_tiles(ready_b, job->b, 0, job, P.dtype);

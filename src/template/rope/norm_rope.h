@@ -14,7 +14,7 @@ NRG_INLINE void norm_rope_some_rows_of(const nrg_norm_rope_job *job, size_t *at,
     norm_rope_plan p;
     norm_rope_set_up(&p, job, D);
     const size_t end = job->rope.end, heads = p.heads;
-    size_t token = n ? n / heads : 0, head = n - token * heads;
+    size_t token = n ? n / heads : 0, head = n - token * heads; /* a single row does not wait for a division */
     norm_rope_token(&p, token);
     for (; n < end; n += NORM_BATCH) {
         const int count = end - n < NORM_BATCH ? (int)(end - n) : NORM_BATCH;

@@ -86,8 +86,8 @@ static __attribute__((noinline)) void softmax_one(const softmax_call *c, const s
 }
 
 /* A row of f32 scores alone in whole lanes, all of which are seen, without what other options need: softmax_one takes 1.5 times
- * as long for a call of 64 keys (EPYC, AVX2 and AVX-512). Its base is guessed, so that powers wait for no maximum. Whether that
- * was a good guess, and it is done. */
+ * as long for a call of 64 keys (EPYC, AVX2 and AVX-512). Its base is guessed, so that powers wait for no maximum. Returns 0
+ * where the guess does not serve, and the row is not done. */
 static __attribute__((noinline)) int softmax_one_whole(const softmax_call *c)
 {
     const nrg_softmax_job *job = c->job;
