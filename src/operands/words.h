@@ -10,6 +10,8 @@
 #define CHECK(...) NRG_WORD(CHECK, __VA_ARGS__)
 #define MARK(...) NRG_WORD(MARK, __VA_ARGS__)
 #define NAMED(...) NRG_WORD(NAMED, __VA_ARGS__)
+#define DTYPE(ID, p, field) FIELD(p, field, NRG_F32, NRG_BF16, ENUM) TYPE(ID, p->field)
+#define OWN_DTYPE(ID, p, field) FIELD(p, field, NRG_DTYPE_SAME, NRG_BF16, ENUM) TYPE(ID, nrg_own_dtype(p->field, p->dtype))
 #define OPERAND(ID, p, field, ...) NAMED(ID, #field, p, field, __VA_ARGS__)
 #define ON(ID) NRG_BIT(NRG_OWN(ID))
 #else
@@ -21,6 +23,8 @@
 #undef CHECK
 #undef MARK
 #undef NAMED
+#undef DTYPE
+#undef OWN_DTYPE
 #undef OPERAND
 #undef ON
 #undef NRG_PASS
