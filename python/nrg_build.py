@@ -123,10 +123,26 @@ def run(command):
         raise SystemExit(" ".join(command) + "\n" + result.stdout)
 
 
+def public_module():
+    """The text of nrg/_public.py: the names without an underscore that modules of functions define, and the rows of the index in their
+    docstrings."""
+    lines, names, rows = ['"""Made by nrg_build.py from the modules of functions. Do not edit."""'], [], ""
+    for path in package_files():
+        if path.suffix == ".py" and not path.name.startswith("_") and path.name != "torch.py":
+            text = path.read_text(encoding="utf-8")
+            defined = re.findall(r"^(?:def|class) (\w+)|^(\w[\w, ]*?)(?:: .*)? = ", text, re.M)
+            public = sorted(set(re.findall(r"\b[^\W\d_]\w*", " ".join(map(" ".join, defined)))))
+            lines.append(f"from .{path.stem} import {', '.join(public)}")
+            names += public
+            rows += "".join(f"{row}\n" for row in re.findall(r"^    .*", text.split('"""')[1], re.M))
+    return "\n".join([*lines, "", f"__all__ = {names}", f"INDEX = {rows!r}", ""])
+
+
 def build_package(package):
-    """_abi.py, _replay and the library, into the folder of the package."""
+    """_abi.py, _public.py, _replay and the library, into the folder of the package."""
     package.mkdir(parents=True, exist_ok=True)
     (package / "_abi.py").write_text(headers.Headers(TREE / "include").module(), encoding="utf-8")
+    (package / "_public.py").write_text(public_module(), encoding="utf-8")
     if REPLAYS:
         compile_replay(package / "_replay.abi3.so")
     library = package / {"Darwin": "libnrg.dylib", "Windows": "nrg.dll"}.get(platform.system(), "libnrg.so")
@@ -140,7 +156,7 @@ def build_package(package):
 
 def package_files():
     """The files of the package that no build makes."""
-    return [path for path in sorted([*(HERE / "nrg").glob("*.py"), HERE / "nrg/py.typed"]) if path.name != "_abi.py"]
+    return [path for path in sorted([*(HERE / "nrg").glob("*.py"), HERE / "nrg/py.typed"]) if path.name not in ("_abi.py", "_public.py")]
 
 
 # ---- what pip calls ----
@@ -207,7 +223,7 @@ def build_wheel(wheel_directory, config_settings=None, metadata_directory=None):
 
 
 def build_editable(wheel_directory, config_settings=None, metadata_directory=None):
-    """The library and _abi.py go into the source folder, which git ignores; of the wheel only a .pth is left."""
+    """The library, _abi.py and _public.py go into the source folder, which git ignores; of the wheel only a .pth is left."""
     build_package(HERE / "nrg")
     return wheel(wheel_directory, {"nrg.pth": (str(HERE) + "\n").encode()})
 

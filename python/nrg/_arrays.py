@@ -2,6 +2,7 @@
 the library cannot read in place is an error that names a remedy."""
 from __future__ import annotations
 
+import ctypes
 import inspect
 import math
 import operator
@@ -9,7 +10,7 @@ from typing import Any, Dict, Iterable, List, Mapping, Optional, Sequence, Tuple
 
 import numpy as np
 
-from ._library import CONSTANTS, Error, enum, new
+from ._library import CONSTANTS, Error, call, enum, new, share
 from ._types import Array, ArrayLike, DType, F32Array
 
 F32: int = CONSTANTS["NRG_F32"]
@@ -417,6 +418,19 @@ def row_stride(array: Array, name: str) -> int:
 def workspace(size: int) -> Any:
     """Returns bytes at an address that is a multiple of 8, or None for none."""
     return new(math.ceil(size / 8), np.uint64) if size else None
+
+
+def reduce(name: str, specs: Sequence[Any], args: Any, threads: int, sums: bool) -> None:
+    """Runs both phases of a backward pass, with a workspace if there are sums over rows."""
+    memory = None
+    if sums:
+        size = ctypes.c_size_t()
+        call(name + "_workspace", *specs, args, ctypes.addressof(size))
+        memory = workspace(size.value)
+        args.workspace, args.workspace_size = address(memory), size.value
+    share(name, *specs, args, threads=threads)
+    if sums:
+        share(name + "_reduce", *specs, args, threads=threads)
 
 
 def options(kinds: Mapping[str, Tuple[str, str]], given: Mapping[str, Any]) -> Dict[str, int]:

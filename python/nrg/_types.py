@@ -9,6 +9,7 @@ import numpy.typing as npt
 Array = npt.NDArray[Any]
 ArrayLike = npt.ArrayLike
 DType = npt.DTypeLike
+Positions = Union[int, ArrayLike, None]
 Shape = Union[int, Tuple[int, ...]]
 # Two arrays for results, or None for new ones.
 Pair = Union[Tuple[Array, Array], Sequence[Array]]

@@ -1,4 +1,6 @@
-"""Activations (nrg/activation.h): a function for each, its backward pass, and activation() for any by name."""
+"""Activations (nrg/activation.h): a function for each, its backward pass, and activation() for any by name.
+
+    activate              silu  gelu  gelu_tanh  relu  sigmoid  tanh  softplus  mish  …  activation (by name)"""
 from __future__ import annotations
 
 from typing import Dict, Literal, Optional, Protocol, Tuple

@@ -1,4 +1,7 @@
-"""Softmax with the options of attention, and cross-entropy (nrg/softmax.h, nrg/cross_entropy.h)."""
+"""Softmax with the options of attention, and cross-entropy (nrg/softmax.h, nrg/cross_entropy.h).
+
+    attend                softmax  log_softmax
+    compute the loss      cross_entropy"""
 from __future__ import annotations
 
 import math

@@ -1,4 +1,6 @@
-"""Batch, group and instance norm (nrg/channel_norm.h, nrg/channel_norm_backward.h)."""
+"""Batch, group and instance norm (nrg/channel_norm.h, nrg/channel_norm_backward.h).
+
+    normalize channels    batch_norm  group_norm  instance_norm"""
 from __future__ import annotations
 
 import ctypes
@@ -10,7 +12,6 @@ from . import _arrays as arrays
 from ._abi import STRUCTS
 from ._library import enum, new, planned, share, struct
 from ._types import Accuracy, Activation, Array, ArrayLike, DType, F32Array, Layout
-from .norms import reduce
 
 # nrg_channel_statistics as a structured dtype: the mean, variance, … of a set, in double precision.
 STATISTICS: np.dtype[Any] = np.dtype([(name, np.float64) for name, *_ in STRUCTS["nrg_channel_statistics"]._fields_])
@@ -109,7 +110,7 @@ def _backward(of: _Operands, d_o: Any, residual: Any, statistics: Any, out: Any,
     activated = of.spec.activation != 0  # otherwise the gradients do not depend on residual and bias
     args.b = arrays.address(of.bias) if activated else None
     of.fill(args, x=of.x, y=residual if activated else None, d_o=d_o, dx=dx, dy=dy)
-    reduce("nrg_channel_norm_backward", (of.spec,), args, threads, dw is not None or db is not None)
+    arrays.reduce("nrg_channel_norm_backward", (of.spec,), args, threads, dw is not None or db is not None)
     return ChannelGradients(dx, dy, dw, db)
 
 

@@ -1,4 +1,6 @@
-"""Gated linear units (nrg/glu.h): o = g(a) ⊙ b."""
+"""Gated linear units (nrg/glu.h): o = g(a) ⊙ b.
+
+    gate                  swiglu  geglu  geglu_tanh  reglu  bilinear  swiglu_oai  glu"""
 from __future__ import annotations
 
 from typing import Any, Dict, Optional, Protocol, Tuple, overload

@@ -1,4 +1,6 @@
-"""The Hadamard rotation of rows (nrg/hadamard.h), which spreads outliers before rows are quantized."""
+"""The Hadamard rotation of rows (nrg/hadamard.h), which spreads outliers before rows are quantized.
+
+    rotate to quantize    hadamard"""
 from __future__ import annotations
 
 from typing import Optional

@@ -1,7 +1,9 @@
-"""Row norms (nrg/norm.h, nrg/norm_backward.h): RMSNorm, LayerNorm and L2, with residual, gate, groups and quantized results."""
+"""Row norms (nrg/norm.h, nrg/norm_backward.h): RMSNorm, LayerNorm and L2, with residual, gate, groups and quantized results.
+
+    normalize rows        rms_norm  layer_norm  l2_normalize  norm (all options)
+    with the residual     residual= of these"""
 from __future__ import annotations
 
-import ctypes
 import functools
 from typing import Any, Literal, NamedTuple, Optional, Sequence, Tuple, Union, overload
 
@@ -9,7 +11,7 @@ import numpy as np
 
 from . import _arrays as arrays
 from . import _quantized as quantized
-from ._library import CONSTANTS, call, enum, new, planned, share, struct
+from ._library import CONSTANTS, enum, new, planned, share, struct
 from ._types import (Accuracy, Activation, Array, ArrayLike, DType, EpsMode, F32Array, GateMode, ResidualMode, Rounding, Shape, Store,
                      Weights)
 
@@ -35,7 +37,7 @@ class NormGradients(NamedTuple):
     dbias: Optional[F32Array]
 
 
-def spec(dim: int, dtype: int, **given: Any) -> Any:
+def _spec_of(dim: int, dtype: int, **given: Any) -> Any:
     """Returns an nrg_norm_spec from the names of norm()'s options: a copy, which the caller may change."""
     try:
         made = _spec(dim, dtype, **given)
@@ -64,7 +66,7 @@ def _spec(dim: int, dtype: int, **given: Any) -> Any:
                   w_dtype=given.get("w_dtype", 0), **fields)
 
 
-def store_of(store: str) -> int:
+def _store_of(store: str) -> int:
     return enum("nrg_store", store, "NRG_STORE_", "store")
 
 
@@ -92,8 +94,8 @@ class _Operands:
         stream, name = (self.residual, "residual") if self.residual is not None else (r, "r")
         self.stream = arrays.number_beside(stream, name, dtype, self.number) if stream is not None else self.number
         self.after = given["residual_mode"] == "after"
-        self.store = store_of(given.pop("store"))
-        self.spec = None if self.dim == 0 else spec(self.dim, self.number, y_dtype=self.stream, r_dtype=self.number if self.after else self.stream,
+        self.store = _store_of(given.pop("store"))
+        self.spec = None if self.dim == 0 else _spec_of(self.dim, self.number, y_dtype=self.stream, r_dtype=self.number if self.after else self.stream,
                                                     w_dtype=w_dtype, gate=gate_mode if gate is not None else "none", **given)
         if self.gate is not None and self.gate.dtype != self.x.dtype:
             raise arrays.unexpected("gate", f"{self.x.dtype.name} like x", self.gate)
@@ -186,21 +188,8 @@ def _backward(d_o: ArrayLike, x: ArrayLike, shape: Any, weight: Any, bias: Any, 
         args = struct("nrg_norm_backward_args", store=of.store, w=arrays.address(of.weight), b=arrays.address(of.bias),
                       dw=arrays.address(dw), db=arrays.address(db), mean=arrays.address(mean) if given["centred"] else None)
         rows.fill(args)
-        reduce("nrg_norm_backward", (of.spec,), args, threads, dw is not None or db is not None)
+        arrays.reduce("nrg_norm_backward", (of.spec,), args, threads, dw is not None or db is not None)
     return NormGradients(dx, dy, dz, dw, db)
-
-
-def reduce(name: str, specs: Sequence[Any], args: Any, threads: int, sums: bool) -> None:
-    """Runs both phases of a backward pass, with a workspace if there are sums over rows."""
-    memory = None
-    if sums:
-        size = ctypes.c_size_t()
-        call(name + "_workspace", *specs, args, ctypes.addressof(size))
-        memory = arrays.workspace(size.value)
-        args.workspace, args.workspace_size = arrays.address(memory), size.value
-    share(name, *specs, args, threads=threads)
-    if sums:
-        share(name + "_reduce", *specs, args, threads=threads)
 
 
 @overload

@@ -1,5 +1,8 @@
 """Positions that are added or looked up: sinusoids (nrg/sinusoidal.h), embeddings (nrg/embed.h), biases of scores by distance
-(nrg/score_bias.h), positions by recursion (nrg/recurrent.h)."""
+(nrg/score_bias.h), positions by recursion (nrg/recurrent.h).
+
+    embed, add positions  embedding  embed (no backward)  sinusoidal (no backward)  recurrent_positions
+    bias scores           alibi_slopes  alibi_diagonals  t5_bucket (no backward)  t5_diagonals  score_bias"""
 from __future__ import annotations
 
 import ctypes

@@ -1,4 +1,6 @@
-"""Quantized rows (nrg/quantize.h): bytes with scales, and back. `_quantized` has the shapes."""
+"""Quantized rows (nrg/quantize.h): bytes with scales, and back. `_quantized` has the shapes.
+
+    quantize              quantize  dequantize (no backward)  format= of norms and gates"""
 from __future__ import annotations
 
 from typing import Any, Optional, Tuple, Union, overload

@@ -1,4 +1,6 @@
-"""Relative positions in attention (nrg/relative.h, nrg/relative_shift.h): Shaw's, Transformer-XL's and XLNet's."""
+"""Relative positions in attention (nrg/relative.h, nrg/relative_shift.h): Shaw's, Transformer-XL's and XLNet's.
+
+    relative positions    relative_scores  relative_values  (relative_backward)  relative_shift  head_bias"""
 from __future__ import annotations
 
 from typing import Any, Optional, Tuple

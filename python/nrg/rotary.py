@@ -1,4 +1,6 @@
-"""Rotary positions (nrg/rope.h): separate, after a norm of each head (nrg/norm_rope.h), and before a KV cache (nrg/qkv.h)."""
+"""Rotary positions (nrg/rope.h): separate, after a norm of each head (nrg/norm_rope.h), and before a KV cache (nrg/qkv.h).
+
+    rotate positions      rope  norm_rope  qkv (no backward)  Rope (angles, tables)"""
 from __future__ import annotations
 
 import ctypes
@@ -9,10 +11,8 @@ import numpy as np
 
 from . import _arrays as arrays
 from ._library import CONSTANTS, Error, call, constant, enum, function, keep, new, planned, put, share, struct, thread_count
-from ._types import Accuracy, Array, ArrayLike, DType, F32Array, RopeMode, RopeScaling
-from .norms import spec as norm_spec
-
-Positions = Union[int, ArrayLike, None]
+from ._types import Accuracy, Array, ArrayLike, DType, F32Array, Positions, RopeMode, RopeScaling
+from .norms import _spec_of
 
 
 @constant
@@ -346,7 +346,7 @@ def _norm(of: _Rotation, vectors: Dict[str, Any], dtype: DType, eps: Optional[fl
           accuracy: str) -> Tuple[Dict[str, Any], Any]:
     vectors = {name: arrays.dense(value, name, (of.dim,), None) for name, value in vectors.items()}
     number = of.args.dtype
-    return vectors, norm_spec(of.dim, number, eps=eps, centred=centred, weight_offset=weight_offset, accuracy=accuracy,
+    return vectors, _spec_of(of.dim, number, eps=eps, centred=centred, weight_offset=weight_offset, accuracy=accuracy,
                               w_dtype=arrays.number_of_vectors(vectors, dtype, number, "q"))
 
 
@@ -522,7 +522,7 @@ def qkv(q: ArrayLike, k: Optional[ArrayLike], v: Optional[ArrayLike], *, positio
             setattr(args, name[:3], arrays.address(vector))
     norm = None
     if eps is not None:
-        norm = norm_spec(dim, arrays.F32, eps=eps, centred=centred, weight_offset=weight_offset)
+        norm = _spec_of(dim, arrays.F32, eps=eps, centred=centred, weight_offset=weight_offset)
     size = ctypes.c_size_t()
     call("nrg_qkv_workspace", angles.spec, args, thread_count(threads), ctypes.addressof(size))
     memory = arrays.workspace(size.value)

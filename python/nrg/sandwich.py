@@ -1,4 +1,6 @@
-"""A norm, the residual, and the next norm, in one call (nrg/norm_sandwich.h)."""
+"""A norm, the residual, and the next norm, in one call (nrg/norm_sandwich.h).
+
+    twice, with residual  sandwich_norm"""
 from __future__ import annotations
 
 from typing import Any, Dict, NamedTuple, Optional, Tuple, overload
@@ -9,7 +11,7 @@ from . import _arrays as arrays
 from . import _quantized as quantized
 from ._library import new, planned, share, struct
 from ._types import Accuracy, Array, ArrayLike, DType, F32Array, Rounding, Store
-from .norms import reduce, spec, store_of
+from .norms import _spec_of, _store_of
 
 
 class _Operands:
@@ -27,9 +29,9 @@ class _Operands:
         stream_dtype = arrays.number_beside(self.stream, name, dtype, number)
         numbers = [arrays.number_of_vectors({name: v for name, v in self.vectors.items() if name.endswith(which)}, dtype, number)
                    for which in "12"]
-        self.store = store_of(store)
+        self.store = _store_of(store)
         missing = [self.vectors["weight" + which] is None for which in "12"]
-        self.specs = tuple(spec(self.dim or 1, number, y_dtype=stream_dtype, r_dtype=stream_dtype, w_dtype=each, **given) for each in numbers)
+        self.specs = tuple(_spec_of(self.dim or 1, number, y_dtype=stream_dtype, r_dtype=stream_dtype, w_dtype=each, **given) for each in numbers)
         for each, is_missing in zip(self.specs, missing):
             if is_missing and not all(missing):  # the offset is that of the other norm's weight
                 each.weight_offset = 0
@@ -155,5 +157,5 @@ def sandwich_norm_backward(d_o: ArrayLike, x: ArrayLike, r: ArrayLike, weight1: 
                       db1=arrays.address(sums["bias1"]), db2=arrays.address(sums["bias2"]),
                       **{name: place for name, place in of.addresses().items() if name.startswith("w")})
         rows.fill(args)
-        reduce("nrg_norm_sandwich_backward", of.specs, args, threads, any(array is not None for array in sums.values()))
+        arrays.reduce("nrg_norm_sandwich_backward", of.specs, args, threads, any(array is not None for array in sums.values()))
     return SandwichGradients(dx, dy, sums["weight1"], sums["weight2"], sums["bias1"], sums["bias2"])
