@@ -11,26 +11,19 @@
 /* An op without a family under its own name does not compile: see family.h. */
 static const struct kernel {
     const char *name;
-    nrg_dtype dtype;
     const bench_family *family;
 } kernels[] = {
-#define NRG_KERNEL(family, op, job) {#op, NRG_F32, &bench_##op}, {#op, NRG_F16, &bench_##op}, {#op, NRG_BF16, &bench_##op},
+#define NRG_KERNEL(family, op, job) {#op, &bench_##op},
 #include "kernels.def"
 #undef NRG_KERNEL
 };
 
-_Noreturn static void stop(const char *what, const char *name)
+const char *bench_kernel_of(const bench_family *family)
 {
-    fprintf(stderr, "nrg-bench: %s: %s\n", what, name);
-    exit(2);
-}
-
-/* A family that was copied, and still calls itself by the other name, may well call the other's function too. */
-static const bench_family *family_of(const struct kernel *k)
-{
-    if (strcmp(k->family->kernel, k->name) != 0)
-        stop("the family of this kernel has another name", k->name);
-    return k->family;
+    const struct kernel *k = kernels;
+    while (k->family != family)
+        k++;
+    return k->name;
 }
 
 void bench_shape_name(const bench_family *family, bench_shape shape, char name[BENCH_SHAPE_MAX])
@@ -47,47 +40,35 @@ void bench_case_name(const bench_case *c, char name[BENCH_NAME_MAX])
 {
     char shape[BENCH_SHAPE_MAX];
     bench_shape_name(c->family, c->shape, shape);
-    snprintf(name, BENCH_NAME_MAX, "%s/%s/%s/%s/%s", c->family->kernel, nrg_dtype_name(c->dtype), nrg_isa_name(c->isa),
+    snprintf(name, BENCH_NAME_MAX, "%s/%s/%s/%s/%s", bench_kernel_of(c->family), nrg_dtype_name(c->dtype), nrg_isa_name(c->isa),
              c->op->name, shape);
 }
 
-const bench_family *bench_family_at(size_t i)
-{
-    const bench_family *last = NULL;
-    for (const struct kernel *k = kernels; k < kernels + NRG_COUNT(kernels); k++)
-        if (k->family != last) {
-            last = family_of(k);
-            if (i-- == 0)
-                return last;
-        }
-    return NULL;
-}
+const bench_family *bench_family_at(size_t i) { return i < NRG_COUNT(kernels) ? kernels[i].family : NULL; }
+
+int bench_op_has(const bench_op *op, nrg_dtype dtype) { return !op->exact || dtype == NRG_F32; }
 
 void bench_each_case(const bench_family *family, void (*visit)(const bench_case *c, void *ctx), void *ctx)
 {
-    for (const struct kernel *k = kernels; k < kernels + NRG_COUNT(kernels); k++) {
-        const bench_family *f = family_of(k);
-        for (int isa = 0; (!family || f == family) && isa < NRG_ISA_COUNT; isa++) {
-            if (!nrg_isa_supported((nrg_isa)isa))
-                continue;
-            for (const bench_op *op = f->ops; op < f->ops + f->op_count; op++)
-                for (size_t shape = 0; shape < op->shape_count && !(op->exact && k->dtype != NRG_F32); shape++) {
-                    bench_case c = {f, k->dtype, (nrg_isa)isa, op, op->shapes[shape], NRG_STORE_AUTO, NULL};
-                    visit(&c, ctx);
-                }
-        }
-    }
+    for (const struct kernel *k = kernels; k < kernels + NRG_COUNT(kernels); k++)
+        for (int dtype = NRG_F32; (!family || k->family == family) && dtype <= NRG_BF16; dtype++)
+            for (int isa = 0; isa < NRG_ISA_COUNT; isa++)
+                for (const bench_op *op = k->family->ops; op < k->family->ops + k->family->op_count; op++)
+                    for (size_t shape = 0; shape < op->shape_count; shape++) {
+                        bench_case c = {k->family, (nrg_dtype)dtype, (nrg_isa)isa, op, op->shapes[shape], NRG_STORE_AUTO, NULL};
+                        if (bench_op_has(op, c.dtype) && nrg_isa_supported(c.isa))
+                            visit(&c, ctx);
+                    }
 }
 
 bench_case bench_case_of(const char *kernel, const char *op, nrg_dtype dtype, nrg_isa isa, bench_shape shape)
 {
-    for (const struct kernel *k = kernels; k < kernels + NRG_COUNT(kernels); k++) {
-        const bench_family *f = family_of(k);
-        for (size_t i = 0; strcmp(f->kernel, kernel) == 0 && i < f->op_count; i++)
-            if (strcmp(f->ops[i].name, op) == 0)
-                return (bench_case){f, dtype, isa, &f->ops[i], shape, NRG_STORE_AUTO, NULL};
-    }
-    stop("no op of this name", op);
+    for (const struct kernel *k = kernels; k < kernels + NRG_COUNT(kernels); k++)
+        for (size_t i = 0; strcmp(k->name, kernel) == 0 && i < k->family->op_count; i++)
+            if (strcmp(k->family->ops[i].name, op) == 0)
+                return (bench_case){k->family, dtype, isa, &k->family->ops[i], shape, NRG_STORE_AUTO, NULL};
+    fprintf(stderr, "nrg-bench: no op of this name: %s/%s\n", kernel, op);
+    exit(2);
 }
 
 size_t bench_case_bytes(const bench_case *c)

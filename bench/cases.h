@@ -62,7 +62,8 @@ typedef struct bench_op {
     int centred;
     nrg_gate gate;
     nrg_activation activation;
-    size_t groups; /* NRG_CHANNEL_OVER_GROUP: 0 for as many as there are channels */
+    size_t groups;              /* NRG_CHANNEL_OVER_GROUP: 0 for as many as there are channels */
+    size_t row_step, rows_step; /* for --scan, beside groups and format: elements of a row, and rows, are multiples; 0: any */
     nrg_channel_over over;
     nrg_layout layout;
     nrg_statistics_source source;
@@ -87,8 +88,12 @@ void bench_case_name(const bench_case *c, char name[BENCH_NAME_MAX]);
 /* "512x4096"; where a tensor has no rows, "4096"; where it has channels, "2x640x32x32": n, c, h, w. */
 void bench_shape_name(const bench_family *family, bench_shape shape, char name[BENCH_SHAPE_MAX]);
 
-/* The families in the order of kernels.def, each once; NULL past the last. */
+/* The families in the order of kernels.def; NULL past the last. And the name that a family has there. */
 const bench_family *bench_family_at(size_t i);
+const char *bench_kernel_of(const bench_family *family);
+
+/* Whether there are cases of an op in this type: the exact grade is of f32 alone. */
+int bench_op_has(const bench_op *op, nrg_dtype dtype);
 
 /* Calls visit for every case of every path this machine can run; family: of this one only, NULL: of all. */
 void bench_each_case(const bench_family *family, void (*visit)(const bench_case *c, void *ctx), void *ctx);

@@ -45,6 +45,13 @@ struct bench_function {
     void (*run)(void *const *part, size_t calls);                           /* all phases, a number of times */
 };
 
+/* call_<function>, or call_<id>: those that check/functions.def has a line for. */
+#define COUNTED(id, described, function, ...) extern const bench_function call_##id;
+#define SHARES_OF(described, function, ...) extern const bench_function call_##function;
+#define WHOLE(...)
+#define WORKSPACE(...)
+#include "../check/functions.def"
+
 /* Makes one of one phase, or of two: expressions in part, ith and nth. The loop has nothing between the calls that a user would
  * not have there. */
 #define BENCH_FUNCTION(name, described, expression)                                                                              \
@@ -66,11 +73,10 @@ struct bench_function {
     }
 
 struct bench_family {
-    const char *kernel; /* as in kernels.def */
-    int flat;           /* shapes are one row, and named by its length alone */
+    int flat; /* shapes are one row, and named by its length alone */
     const bench_op *ops;
     size_t op_count;
-    const char *quick_ops, *quick_shapes; /* what --quick leaves; NULL: all */
+    const char *quick_ops, *quick_shapes; /* what --quick leaves; NULL: all (BENCH_QUICK) */
     const bench_function *function;       /* of ops that name no other */
 
     void (*prepare)(const bench_case *c, void *const *part); /* options and numbers, in parts that are zero */
@@ -98,8 +104,9 @@ struct bench_family {
     const char *read_twice;
 
     /* For --scan: the shape of about `rows` rows of about `row` elements that the op accepts. Sets both to the numbers of this
-     * shape, from which the same shape follows again. NULL: a matrix. */
+     * shape, from which the same shape follows again. NULL: a matrix, no larger than the numbers say (0: any). */
     bench_shape (*scan_shape)(const bench_op *op, size_t *row, size_t *rows);
+    size_t scan_row_most, scan_rows_most;
     size_t scan_heads; /* rows are heads, so many of a token, as tokens x heads x 1 x head; 0: no such thing */
 };
 
@@ -110,6 +117,7 @@ bench_shape bench_scan_scores(const bench_op *op, size_t *row, size_t *rows);
 enum { BENCH_HEAD_MAX = 512 };
 
 #define BENCH_OPS(array) .ops = (array), .op_count = NRG_COUNT(array)
+#define BENCH_QUICK(ops, shapes) .quick_ops = (ops), .quick_shapes = (shapes)
 #define BENCH_SHAPES(array) .shapes = (array), .shape_count = NRG_COUNT(array)
 
 /* An operand of a case; bytes 0: it is absent. */

@@ -33,7 +33,7 @@ static const rival_loop *rivals_of(bench_rival rival, nrg_isa isa)
 const rival_loop *rival_of(bench_rival rival, const bench_case &c)
 {
     for (const rival_loop *l = c.family->rival ? rivals_of(rival, c.isa) : nullptr; l && l->kernel; l++)
-        if (l->dtype == c.dtype && strcmp(l->kernel, c.family->kernel) == 0 &&
+        if (l->dtype == c.dtype && strcmp(l->kernel, bench_kernel_of(c.family)) == 0 &&
             (strcmp(l->op, c.op->name) == 0 || std::string(l->op) + "-exact" == c.op->name))
             return l;
     return nullptr;

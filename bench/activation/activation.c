@@ -45,51 +45,23 @@ static void prepare(const bench_case *c, void *const *part)
         (nrg_activation_flat){.dtype = c->dtype, .activation = c->op->activation, .count = bench_shape_elements(c->shape)};
 }
 
-static nrg_status call_forward(const nrg_activation_flat *a, int ith, int nth)
-{
-    return nrg_activation_forward(a->activation, a->dtype, a->count, a->x, a->out, ith, nth);
-}
-
-static nrg_status call_backward(const nrg_activation_flat *a, int ith, int nth)
-{
-    return nrg_activation_backward(a->activation, a->dtype, a->count, a->x, a->d_o, a->out, ith, nth);
-}
-
-/* One row of them all. */
-static bench_shape scan_shape(const bench_op *op, size_t *row, size_t *rows)
-{
-    (void)op;
-    *row *= *rows;
-    *rows = 1;
-    return (bench_shape)BENCH_ROWS(1, *row);
-}
-
-BENCH_FUNCTION(forward, nrg_call_activation_forward, call_forward(part[0], ith, nth))
-BENCH_FUNCTION(backward, nrg_call_activation_backward, call_backward(part[0], ith, nth))
-
 const bench_family bench_activation = {
-    .kernel = "activation",
     .ulp = bench_activation_ulp,
     .flat = 1,
     BENCH_OPS(forward_ops),
-    .quick_ops = "silu,gelu",
-    .quick_shapes = "4096,33554432",
-    .function = &forward,
+    BENCH_QUICK("silu,gelu", "4096,33554432"),
+    .function = &call_activation_forward,
     .prepare = prepare,
     .rival = "x,o",
-    .scan_shape = scan_shape,
     .wide = "x",
 };
 
 const bench_family bench_activation_backward = {
-    .kernel = "activation_backward",
     .flat = 1,
     BENCH_OPS(backward_ops),
-    .quick_ops = "silu,gelu",
-    .quick_shapes = "4096,33554432",
-    .function = &backward,
+    BENCH_QUICK("silu,gelu", "4096,33554432"),
+    .function = &call_activation_backward,
     .prepare = prepare,
     .rival = "x,d_o,dx",
-    .scan_shape = scan_shape,
     .wide = "x",
 };

@@ -45,37 +45,25 @@ static void prepare(const bench_case *c, void *const *part)
     }
 }
 
-BENCH_FUNCTION(forward, nrg_call_glu_forward, nrg_glu_forward(part[0], ith, nth))
-BENCH_FUNCTION(backward, nrg_call_glu_backward, nrg_glu_backward(part[0], ith, nth))
+#define GLU .prepare = prepare, .rival = "x,x=a,b,d_o,o,dx=da,dz=db,q=packed", .wide = "a,x"
 
 const bench_family bench_glu = {
-    .kernel = "glu",
     BENCH_OPS(forward_ops),
-    .quick_ops = "swiglu",
-    .quick_shapes = "1x4096,512x2816",
-    .function = &forward,
-    .prepare = prepare,
-    .rival = "x,x=a,b,d_o,o,dx=da,dz=db,q=packed",
-    .wide = "a,x",
+    BENCH_QUICK("swiglu", "1x4096,512x2816"),
+    .function = &call_glu_forward,
+    GLU,
 };
 
 const bench_family bench_glu_quantized = {
-    .kernel = "glu_quantized",
     BENCH_OPS(quantized_ops),
-    .quick_shapes = "1x4096,512x2816",
-    .function = &forward,
-    .prepare = prepare,
-    .rival = "x,x=a,b,d_o,o,dx=da,dz=db,q=packed",
-    .wide = "a",
+    BENCH_QUICK(NULL, "1x4096,512x2816"),
+    .function = &call_glu_forward,
+    GLU,
 };
 
 const bench_family bench_glu_backward = {
-    .kernel = "glu_backward",
     BENCH_OPS(backward_ops),
-    .quick_ops = "swiglu",
-    .quick_shapes = "1x4096,512x2816",
-    .function = &backward,
-    .prepare = prepare,
-    .rival = "x,x=a,b,d_o,o,dx=da,dz=db,q=packed",
-    .wide = "a",
+    BENCH_QUICK("swiglu", "1x4096,512x2816"),
+    .function = &call_glu_backward,
+    GLU,
 };

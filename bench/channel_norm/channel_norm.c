@@ -143,18 +143,14 @@ static size_t set_elements(const bench_case *c)
     return c->shape.dim / (c->op->layout == NRG_LAYOUT_NHWC ? 1 : groups_of(c));
 }
 
-BENCH_FUNCTION(forward, nrg_call_channel_norm_forward,
-               nrg_channel_norm_forward(part[NRG_CHANNEL_SPEC], part[NRG_CHANNEL_ARGS], ith, nth))
 BENCH_FUNCTION_OF_TWO(backward, nrg_call_channel_norm_backward,
                       nrg_channel_norm_backward(part[NRG_CHANNEL_SPEC], part[NRG_CHANNEL_ARGS], ith, nth),
                       nrg_channel_norm_backward_reduce(part[NRG_CHANNEL_SPEC], part[NRG_CHANNEL_ARGS], ith, nth))
 
 const bench_family bench_channel_norm_forward = {
-    .kernel = "channel_norm_forward",
     BENCH_OPS(forward_ops),
-    .quick_ops = "group_silu,group_silu-nhwc,batch_train,batch_train-nhwc,batch_infer",
-    .quick_shapes = "2x640x32x32,32x256x28x28",
-    .function = &forward,
+    BENCH_QUICK("group_silu,group_silu-nhwc,batch_train,batch_train-nhwc,batch_infer", "2x640x32x32,32x256x28x28"),
+    .function = &call_channel_norm_forward,
     .prepare = prepare_forward,
     .scan_shape = scan_shape,
     .rival = "x,y,w,b,o,running_mean=running_mean_in,running_var=running_var_in",
@@ -166,17 +162,10 @@ const bench_family bench_channel_norm_forward = {
 };
 
 const bench_family bench_channel_norm_backward = {
-    .kernel = "channel_norm_backward",
-    BENCH_OPS(backward_ops),
-    .quick_ops = "group,group-nhwc,batch,batch-nhwc",
-    .quick_shapes = "2x640x32x32,32x256x28x28",
-    .function = &backward,
-    .prepare = prepare_backward,
-    .scan_shape = scan_shape,
-    .rival = "x,d_o,w,b,statistics,dx,dw,db",
-    .rival_numbers = rival_numbers,
-    .ready = find_statistics,
-    .aside = "statistics",
-    .set_elements = set_elements,
+    BENCH_OPS(backward_ops),        BENCH_QUICK("group,group-nhwc,batch,batch-nhwc", "2x640x32x32,32x256x28x28"),
+    .function = &backward,          .prepare = prepare_backward,
+    .scan_shape = scan_shape,       .rival = "x,d_o,w,b,statistics,dx,dw,db",
+    .rival_numbers = rival_numbers, .ready = find_statistics,
+    .aside = "statistics",          .set_elements = set_elements,
     .read_twice = "x,d_o",
 };

@@ -18,10 +18,6 @@
 static const bench_shape shapes[] = {BENCH_ROWS(4, 4096), BENCH_ROWS(128, 768), BENCH_ROWS(16384, 768), BENCH_ROWS(1, 64)};
 static const bench_shape batches[] = {BENCH_ROWS(128, 768), BENCH_ROWS(16384, 768), BENCH_ROWS(1, 64)};
 
-BENCH_FUNCTION(sum, nrg_call_embed_forward, nrg_embed_forward(part[NRG_EMBED_ARGS], ith, nth))
-BENCH_FUNCTION(sum_and_norm, nrg_call_embed_norm_forward,
-               nrg_embed_norm_forward(part[NRG_EMBED_NORM_SPEC], part[NRG_EMBED_ARGS], part[NRG_EMBED_NORM_ARGS], ith, nth))
-
 /* The shares of both are the same rows. */
 static nrg_status call_both(void *const *part, int ith, int nth)
 {
@@ -34,8 +30,8 @@ static const bench_op ops[] = {
     {"gather", TOKENS, BENCH_SHAPES(shapes)},
     {"x+position", "x," POSITIONS, BENCH_SHAPES(shapes)},
     {"bert", TOKENS "," POSITIONS "," SEGMENTS, BENCH_SHAPES(shapes)},
-    {"sum+layer", NORM, BENCH_SHAPES(shapes), .function = &sum_and_norm},
-    {"sum+layer_r", NORM ",r", BENCH_SHAPES(shapes), .function = &sum_and_norm},
+    {"sum+layer", NORM, BENCH_SHAPES(shapes), .function = &call_embed_norm_forward},
+    {"sum+layer_r", NORM ",r", BENCH_SHAPES(shapes), .function = &call_embed_norm_forward},
     {"sum_layer", NORM, BENCH_SHAPES(shapes), .function = &sum_then_norm, .fixed_strides = 1},
 };
 
@@ -79,7 +75,7 @@ static void ready(const bench_case *c, void *const *part)
             terms->table[k].rows = 0;
     while (args->table_count && !args->tables[args->table_count - 1].table)
         args->table_count--; /* as a caller counts them */
-    if (c->op->function != &sum_and_norm)
+    if (c->op->function != &call_embed_norm_forward)
         args->store = c->store;
     if (c->op->function == &sum_then_norm) {
         args->o = norm->o;
@@ -88,14 +84,8 @@ static void ready(const bench_case *c, void *const *part)
 }
 
 const bench_family bench_embed = {
-    .kernel = "embed",
-    BENCH_OPS(ops),
-    .quick_ops = "gather,bert",
-    .quick_shapes = "128x768,16384x768",
-    .function = &sum,
-    .prepare = prepare,
-    .ready = ready,
-    .aside = "tables[0].ids,tables[2].ids",
+    BENCH_OPS(ops), BENCH_QUICK("gather,bert", "128x768,16384x768"), .function = &call_embed_forward, .prepare = prepare,
+    .ready = ready, .aside = "tables[0].ids,tables[2].ids",
 };
 
 /* ---- gradients ---- */
@@ -143,12 +133,7 @@ BENCH_FUNCTION_OF_TWO(backward, nrg_call_embed_backward, ((void)nth, ith ? NRG_O
                       nrg_embed_backward(part[0], ith, nth))
 
 const bench_family bench_embed_backward = {
-    .kernel = "embed_backward",
-    BENCH_OPS(backward_ops),
-    .quick_ops = "tokens,one_row",
-    .quick_shapes = "128x768,16384x768",
-    .function = &backward,
-    .prepare = prepare_backward,
-    .ready = ready_backward,
-    .aside = "tables[0].ids,tables[2].ids",
+    BENCH_OPS(backward_ops), BENCH_QUICK("tokens,one_row", "128x768,16384x768"),
+    .function = &backward,   .prepare = prepare_backward,
+    .ready = ready_backward, .aside = "tables[0].ids,tables[2].ids",
 };

@@ -13,7 +13,7 @@ static double limit_of(const bench_case &c)
 {
     if (c.dtype == NRG_F32)
         return 5;
-    return strcmp(c.family->kernel, "norm_rope") == 0 ? 1.01 : 0.51;
+    return strcmp(bench_kernel_of(c.family), "norm_rope") == 0 ? 1.01 : 0.51;
 }
 
 int bench::errors_mode(const bench_args &args)
@@ -31,7 +31,8 @@ int bench::errors_mode(const bench_args &args)
         if (ulp == 0)
             return;
         const bool is_wrong = !(ulp <= limit_of(c));
-        table.row({c.family->kernel, nrg_dtype_name(c.dtype), c.op->name, is_wrong ? text("%.3g !", ulp) : text("%.3f", ulp)});
+        table.row(
+            {bench_kernel_of(c.family), nrg_dtype_name(c.dtype), c.op->name, is_wrong ? text("%.3g !", ulp) : text("%.3f", ulp)});
         wrong += is_wrong;
     });
     printf("\n%zu looked at, %d wrong\n", table.rows(), wrong);

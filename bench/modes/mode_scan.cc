@@ -44,13 +44,13 @@ enum { ROW_MIN = 32, STEP = 64, BYTES_MIN = 8 << 10, BYTES_MAX = 50 << 20, LINE 
  * that are too long for a batch of many have it. */
 enum { ACTIVATED_BYTES_MIN = 512 << 10 };
 
-/* An op to draw, and the types that pass the filters; the exact grade is of f32 alone. */
+/* An op to draw, and the types that pass the filters. */
 struct Choice {
     const bench_family *family;
     const bench_op *op;
     bool has(const bench_args &args, int dtype) const
     {
-        return !(op->exact && dtype != NRG_F32) && bench_admits(args.dtype, nrg_dtype_name((nrg_dtype)dtype));
+        return bench_op_has(op, (nrg_dtype)dtype) && bench_admits(args.dtype, nrg_dtype_name((nrg_dtype)dtype));
     }
 };
 
@@ -60,7 +60,7 @@ static std::vector<Choice> choices(const bench_args &args)
     for (size_t i = 0; const bench_family *f = bench_family_at(i); i++)
         for (const bench_op *op = f->ops; op < f->ops + f->op_count; op++) {
             const Choice choice = {f, op};
-            if (bench_admits(args.kernel, f->kernel) && bench_admits(args.op, op->name) &&
+            if (bench_admits(args.kernel, bench_kernel_of(f)) && bench_admits(args.op, op->name) &&
                 (choice.has(args, NRG_F32) || choice.has(args, NRG_F16) || choice.has(args, NRG_BF16)))
                 found.push_back(choice);
         }
@@ -68,6 +68,7 @@ static std::vector<Choice> choices(const bench_args &args)
 }
 
 static size_t up(size_t n, size_t multiple) { return (n + multiple - 1) / multiple * multiple; }
+static size_t least_of(size_t n, size_t most) { return most ? std::min(n, most) : n; }
 
 /* The shape of about so many rows of about so many elements that the op accepts, with the numbers that it has come to. */
 static bench_shape shape_for(const bench_case &c, size_t &row, size_t &rows)
@@ -79,10 +80,15 @@ static bench_shape shape_for(const bench_case &c, size_t &row, size_t &rows)
         rows = up(rows, heads);
         return BENCH_IMAGES(rows / heads, heads, 1, row);
     }
-    /* whole blocks, and whole sets of interleaved rows */
+    if (c.family->flat) {
+        row *= rows;
+        rows = 1;
+    }
+    /* whole groups and blocks, and whole sets of interleaved rows */
     const nrg_quant_format format = c.op->format;
-    row = up(row, format && !nrg_quant_has_scales(format) ? nrg_quant_block(format) : 1);
-    rows = up(rows, format ? nrg_quant_rows(format) : 1);
+    const size_t block = format && !nrg_quant_has_scales(format) ? nrg_quant_block(format) : 1;
+    row = up(least_of(row, c.family->scan_row_most), std::max({c.op->row_step, c.op->groups, block}));
+    rows = up(least_of(rows, c.family->scan_rows_most), std::max(c.op->rows_step, format ? nrg_quant_rows(format) : 1));
     return BENCH_ROWS(rows, row);
 }
 

@@ -37,8 +37,8 @@ static std::string cell_of(const bench_args &args, const bench_case &c)
 static void print_head(const bench_args &args, const Table &table, const bench_family &family)
 {
     bench_case c = {&family, NRG_F32, NRG_ISA_SCALAR, family.ops, shapes[0], NRG_STORE_AUTO, nullptr};
-    title(args,
-          text("%s with few positions: GB/s, and in brackets the roofline fraction, by s = height times width", family.kernel));
+    title(args, text("%s with few positions: GB/s, and in brackets the roofline fraction, by s = height times width",
+                     bench_kernel_of(&family)));
     printf("Shapes (n x c x h x w):");
     for (const bench_shape &shape : shapes) {
         c.shape = shape;
@@ -51,7 +51,7 @@ static void print_head(const bench_args &args, const Table &table, const bench_f
 
 static bool admitted(const bench_args &args, const bench_case &c)
 {
-    return admits(args, c.isa) && !(c.op->exact && c.dtype != NRG_F32) &&
+    return admits(args, c.isa) && bench_op_has(c.op, c.dtype) &&
            bench_admits(args.dtype ? args.dtype : "f32", nrg_dtype_name(c.dtype)) && bench_admits(args.op, c.op->name) &&
            (!args.quick || args.op || bench_admits(c.family->quick_ops, c.op->name));
 }
@@ -86,7 +86,7 @@ int short_mode(const bench_args &args)
 {
     size_t lines = 0;
     for (const bench_family *f : {&bench_channel_norm_forward, &bench_channel_norm_backward})
-        if (bench_admits(args.kernel, f->kernel))
+        if (bench_admits(args.kernel, bench_kernel_of(f)))
             lines += print_family(args, *f);
     return lines ? 0 : nothing("no op with channels has these names");
 }

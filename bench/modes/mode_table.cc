@@ -25,7 +25,7 @@ static bool admitted(const bench_args &args, const bench_case &c)
 static void print_head(const bench_args &args, const bench_family &family, const Table &table)
 {
     title(args, text("%s%sTime of a call, and its roofline fraction (roofline: the fastest loop that only moves the same bytes)",
-                     args.kernel ? family.kernel : "", args.kernel ? ": " : ""));
+                     args.kernel ? bench_kernel_of(&family) : "", args.kernel ? ": " : ""));
     if (family.rival) {
         puts("x plain C: time of the plain C baseline (-O3 -ffast-math, for the path's instruction set) / time of the kernel.");
         if (family.ulp)

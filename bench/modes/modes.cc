@@ -74,8 +74,9 @@ std::vector<std::string> cells_of(const bench_case &c)
 bool admits(const bench_args &args, const bench_case &c, const char *dtype, const char *kernel)
 {
     return bench_admits(args.dtype ? args.dtype : dtype, nrg_dtype_name(c.dtype)) &&
-           bench_admits(args.path, nrg_isa_name(c.isa)) && bench_admits(args.kernel ? args.kernel : kernel, c.family->kernel) &&
-           bench_admits(args.op, c.op->name) && bench_admits(args.shape, shape_of(c).c_str());
+           bench_admits(args.path, nrg_isa_name(c.isa)) &&
+           bench_admits(args.kernel ? args.kernel : kernel, bench_kernel_of(c.family)) && bench_admits(args.op, c.op->name) &&
+           bench_admits(args.shape, shape_of(c).c_str());
 }
 
 bool admits(const bench_args &args, nrg_isa isa) { return nrg_isa_supported(isa) && bench_admits(args.path, nrg_isa_name(isa)); }

@@ -33,20 +33,9 @@ static const bench_shape fused_shapes[] = {BENCH_ROWS(2 * TOKENS, 128), BENCH_RO
 #define GROUPED BENCH_SHAPES(group_shapes), .groups = 8
 #define POST(g) GATED, .gate = NRG_GATE_POST, .activation = NRG_ACT_##g
 
-static nrg_status run_statistics(void *const *part, int ith, int nth)
-{
-    const nrg_norm_more *more = part[NRG_NORM_MORE];
-    return nrg_norm_statistics(part[NRG_NORM_SPEC], part[NRG_NORM_ARGS], own_memory(more->statistics), ith, nth);
-}
-
-BENCH_FUNCTION(forward, nrg_call_norm_forward, nrg_norm_forward(part[NRG_NORM_SPEC], part[NRG_NORM_ARGS], ith, nth))
-BENCH_FUNCTION(statistics, nrg_call_norm_statistics, run_statistics(part, ith, nth))
-BENCH_FUNCTION(elements, nrg_call_norm_elements,
-               nrg_norm_elements(part[NRG_NORM_SPEC], part[NRG_NORM_ARGS],
-                                 ((const nrg_norm_more *)part[NRG_NORM_MORE])->statistics, ith, nth))
-
 /* option: how the rows of x lie; of the permuted ones, where those of o lie otherwise */
 enum { DENSE, PERMUTED, FUSED };
+#define FUSED_HEADS .option = FUSED, .rows_step = TOKENS, .fixed_strides = 1
 
 static const bench_op ops[] = {
     {"rms", "w,o", PLAIN},
@@ -58,9 +47,9 @@ static const bench_op ops[] = {
     {"add+rms+silu-post", "w,o,y,r,z", POST(SILU)},
     {"layer+gelu-post", "w,o,b,z", POST(GELU), .centred = 1},
     {"rms+silu", "w,o", GATED, .activation = NRG_ACT_SILU}, /* of the output: no z */
-    {"rms-permuted", "w,o", BENCH_SHAPES(head_shapes), .option = PERMUTED, .fixed_strides = 1},
-    {"rms-fused", "w,o", BENCH_SHAPES(fused_shapes), .option = FUSED, .fixed_strides = 1},
-    {"layer-fused", "w,o,b", BENCH_SHAPES(fused_shapes), .centred = 1, .option = FUSED, .fixed_strides = 1},
+    {"rms-permuted", "w,o", BENCH_SHAPES(head_shapes), .option = PERMUTED, .rows_step = HEADS, .fixed_strides = 1},
+    {"rms-fused", "w,o", BENCH_SHAPES(fused_shapes), FUSED_HEADS},
+    {"layer-fused", "w,o,b", BENCH_SHAPES(fused_shapes), .centred = 1, FUSED_HEADS},
     {"rms+silu-pre-g8", "w,o,z", GROUPED, .gate = NRG_GATE_PRE, .activation = NRG_ACT_SILU},
     {"rms+silu-post-g8", "w,o,z", GROUPED, .gate = NRG_GATE_POST, .activation = NRG_ACT_SILU},
     {"rms-exact", "w,o", PLAIN, .exact = 1},
@@ -68,10 +57,10 @@ static const bench_op ops[] = {
     {"add+rms-exact", "w,o,y,r", PLAIN, .exact = 1},
     {"add+layer-exact", "w,o,y,r,b", PLAIN, .exact = 1, .centred = 1},
     {"rms+silu-pre-exact", "w,o,z", PRE(SILU), .exact = 1},
-    {"rms-statistics", "statistics", PLAIN, .function = &statistics},
-    {"layer-statistics", "statistics", PLAIN, .centred = 1, .function = &statistics},
-    {"rms-elements", "x,w", PLAIN, .function = &elements},
-    {"layer-elements", "x,w,b", PLAIN, .centred = 1, .function = &elements},
+    {"rms-statistics", "statistics", PLAIN, .function = &call_norm_statistics},
+    {"layer-statistics", "statistics", PLAIN, .centred = 1, .function = &call_norm_statistics},
+    {"rms-elements", "x,w", PLAIN, .function = &call_norm_elements},
+    {"layer-elements", "x,w,b", PLAIN, .centred = 1, .function = &call_norm_elements},
     {"rms+silu-post-exact", "w,o,z", POST(SILU), .exact = 1},
 };
 
@@ -109,30 +98,17 @@ static void rival_numbers(const bench_case *c, void *const *part, rival_job *job
 /* Elements have the statistics of their rows. */
 static void ready(const bench_case *c, void *const *part)
 {
-    if (c->op->function == &elements)
-        run_statistics(part, 0, 1);
-}
-
-static bench_shape scan_shape(const bench_op *op, size_t *row, size_t *rows)
-{
-    const size_t groups = op->groups ? op->groups : 1, multiple = op->option == PERMUTED ? HEADS
-                                                                  : op->option == FUSED  ? TOKENS
-                                                                                         : 1;
-    *row = (*row + groups - 1) / groups * groups;
-    *rows = (*rows + multiple - 1) / multiple * multiple;
-    return (bench_shape)BENCH_ROWS(*rows, *row);
+    if (c->op->function == &call_norm_elements)
+        call_norm_statistics.run(part, 1);
 }
 
 const bench_family bench_norm_forward = {
-    .kernel = "norm_forward",
     BENCH_OPS(ops),
-    .quick_ops = "rms,add+rms,rms+silu-post",
-    .quick_shapes = "1x4096,512x4096,8192x4096,4096x128",
-    .function = &forward,
+    BENCH_QUICK("rms,add+rms,rms+silu-post", "1x4096,512x4096,8192x4096,4096x128"),
+    .function = &call_norm_forward,
     .prepare = prepare,
     .ready = ready,
     .rival = "x,y,z,w,b,o,r,r=statistics",
     .rival_numbers = rival_numbers,
-    .scan_shape = scan_shape,
     .wide = "z",
 };

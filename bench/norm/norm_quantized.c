@@ -26,14 +26,10 @@ static void prepare(const bench_case *c, void *const *part)
     args->store = c->store;
 }
 
-BENCH_FUNCTION(quantized, nrg_call_norm_forward, nrg_norm_forward(part[NRG_NORM_SPEC], part[NRG_NORM_ARGS], ith, nth))
-
 const bench_family bench_norm_quantized = {
-    .kernel = "norm_quantized",
     BENCH_OPS(ops),
-    .quick_ops = "add+rms-q8_0",
-    .quick_shapes = "1x4096,512x4096",
-    .function = &quantized,
+    BENCH_QUICK("add+rms-q8_0", "1x4096,512x4096"),
+    .function = &call_norm_forward,
     .prepare = prepare,
     .rival = "x,y,w,r,q=packed,scales",
 };

@@ -12,8 +12,6 @@
     }
 static const bench_shape shapes[] = SHAPES(64), super_blocks[] = SHAPES(256);
 
-BENCH_FUNCTION(in_one, nrg_call_norm_sandwich_forward,
-               nrg_norm_sandwich_forward(part[NRG_SANDWICH_FIRST], part[NRG_SANDWICH_SECOND], part[NRG_SANDWICH_ARGS], ith, nth))
 BENCH_FUNCTION_OF_TWO(backward_in_one, nrg_call_norm_sandwich_backward,
                       nrg_norm_sandwich_backward(part[NRG_SANDWICH_FIRST], part[NRG_SANDWICH_SECOND], part[NRG_SANDWICH_ARGS],
                                                  ith, nth),
@@ -66,10 +64,10 @@ BENCH_FUNCTION_OF_TWO(backward_in_two, nrg_call_norm_sandwich_backward, both_bac
 
 #define PLAIN BENCH_SHAPES(shapes)
 static const bench_op ops[] = {
-    {"sandwich", "w1,w2,o,r", PLAIN, .function = &in_one},
+    {"sandwich", "w1,w2,o,r", PLAIN, .function = &call_norm_sandwich_forward},
     {"turns", "w1,w2,o,r", PLAIN, .function = &in_two, .fixed_strides = 1},
-    {"sandwich-o", "w1,w2,o", PLAIN, .function = &in_one},
-    {"sandwich-layer", "w1,w2,o,b1,b2,r", PLAIN, .centred = 1, .function = &in_one},
+    {"sandwich-o", "w1,w2,o", PLAIN, .function = &call_norm_sandwich_forward},
+    {"sandwich-layer", "w1,w2,o,b1,b2,r", PLAIN, .centred = 1, .function = &call_norm_sandwich_forward},
     {"turns-layer", "w1,w2,o,b1,b2,r", PLAIN, .centred = 1, .function = &in_two, .fixed_strides = 1},
     {"sandwich-backward", "w1,w2,dr_in,dy", PLAIN, .function = &backward_in_one},
     {"turns-backward", "w1,w2,dr_in,dy", PLAIN, .function = &backward_in_two, .fixed_strides = 1},
@@ -84,10 +82,10 @@ static const bench_op ops[] = {
                                                            .fixed_strides = &(run) == &in_two                                    \
     }
 static const bench_op quantized_ops[] = {
-    BYTES("sandwich-q8_0", in_one, , Q8_0, shapes),
+    BYTES("sandwich-q8_0", call_norm_sandwich_forward, , Q8_0, shapes),
     BYTES("turns-q8_0", in_two, , Q8_0, shapes),
-    BYTES("sandwich-q8_k", in_one, , Q8_K, super_blocks),
-    BYTES("sandwich-int8", in_one, ",scales", INT8, shapes),
+    BYTES("sandwich-q8_k", call_norm_sandwich_forward, , Q8_K, super_blocks),
+    BYTES("sandwich-int8", call_norm_sandwich_forward, ",scales", INT8, shapes),
 };
 
 static void prepare(const bench_case *c, void *const *part)
@@ -106,22 +104,16 @@ static void prepare(const bench_case *c, void *const *part)
     }
 }
 
+#define SANDWICH .function = &call_norm_sandwich_forward, .prepare = prepare, .rival = "x,y,w=w1,w2,o,r,q=packed,scales"
+
 const bench_family bench_norm_sandwich = {
-    .kernel = "norm_sandwich",
     BENCH_OPS(ops),
-    .quick_ops = "sandwich,turns",
-    .quick_shapes = "1x4096,512x4096",
-    .function = &in_one,
-    .prepare = prepare,
-    .rival = "x,y,w=w1,w2,o,r,q=packed,scales",
+    BENCH_QUICK("sandwich,turns", "1x4096,512x4096"),
+    SANDWICH,
 };
 
 const bench_family bench_norm_sandwich_quantized = {
-    .kernel = "norm_sandwich_quantized",
     BENCH_OPS(quantized_ops),
-    .quick_ops = "sandwich-q8_0",
-    .quick_shapes = "1x4096,512x4096",
-    .function = &in_one,
-    .prepare = prepare,
-    .rival = "x,y,w=w1,w2,o,r,q=packed,scales",
+    BENCH_QUICK("sandwich-q8_0", "1x4096,512x4096"),
+    SANDWICH,
 };

@@ -24,14 +24,10 @@ static bench_shape scan_shape(const bench_op *op, size_t *row, size_t *rows)
     return (bench_shape)BENCH_ROWS(*rows, dim);
 }
 
-BENCH_FUNCTION(hadamard, nrg_call_hadamard, nrg_hadamard_forward(part[0], ith, nth))
-
 const bench_family bench_hadamard = {
-    .kernel = "hadamard",
     BENCH_OPS(ops),
-    .quick_ops = "hadamard",
-    .quick_shapes = "64x64,64x128,64x256,64x512",
-    .function = &hadamard,
+    BENCH_QUICK("hadamard", "64x64,64x128,64x256,64x512"),
+    .function = &call_hadamard_forward,
     .prepare = prepare,
     .rival = "x,o",
     .scan_shape = scan_shape,

@@ -51,26 +51,12 @@ static void ready_back(const bench_case *c, void *const *part)
     bench_require(nrg_quantize(&args, 0, 1));
 }
 
-BENCH_FUNCTION(quantize, nrg_call_quantize, nrg_quantize(part[0], ith, nth))
-BENCH_FUNCTION(dequantize, nrg_call_dequantize, nrg_dequantize(part[0], ith, nth))
-
 const bench_family bench_quantize = {
-    .kernel = "quantize",
-    BENCH_OPS(ops),
-    .quick_ops = "q8_0",
-    .quick_shapes = "1x4096,512x4096",
-    .function = &quantize,
-    .prepare = prepare,
-    .rival = "x,q=packed,scales",
+    BENCH_OPS(ops),     BENCH_QUICK("q8_0", "1x4096,512x4096"), .function = &call_quantize,
+    .prepare = prepare, .rival = "x,q=packed,scales",
 };
 
 const bench_family bench_dequantize = {
-    .kernel = "dequantize",
-    BENCH_OPS(ops),
-    .quick_ops = "q8_0",
-    .quick_shapes = "1x4096,512x4096",
-    .function = &dequantize,
-    .prepare = prepare_back,
-    .ready = ready_back,
-    .rival = "o,q=packed,scales",
+    BENCH_OPS(ops),      BENCH_QUICK("q8_0", "1x4096,512x4096"), .function = &call_dequantize, .prepare = prepare_back,
+    .ready = ready_back, .rival = "o,q=packed,scales",
 };

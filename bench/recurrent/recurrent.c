@@ -28,46 +28,32 @@ static void prepare_backward(const bench_case *c, void *const *part)
     *args = nrg_recurrent_backward_args_init(c->dtype, c->shape.rows, c->shape.dim, NULL, NULL, NULL, NULL);
 }
 
-/* Few positions: each multiplies by a matrix of row times row. */
-static bench_shape scan_shape(const bench_op *op, size_t *row, size_t *rows)
-{
-    enum { DIM_MAX = 1024, ROWS_MAX = 8 };
-    (void)op;
-    *row = *row < DIM_MAX ? *row : DIM_MAX;
-    *rows = *rows < ROWS_MAX ? *rows : ROWS_MAX;
-    return (bench_shape)BENCH_ROWS(*rows, *row);
-}
-
-BENCH_FUNCTION(forward, nrg_call_recurrent_forward, nrg_recurrent_forward(part[NRG_RECURRENT_ARGS], ith, nth))
-BENCH_FUNCTION(backward, nrg_call_recurrent_backward, nrg_recurrent_backward(part[NRG_RECURRENT_ARGS], ith, nth))
-BENCH_FUNCTION(reduce, nrg_call_recurrent_backward, nrg_recurrent_backward_reduce(part[NRG_RECURRENT_ARGS], ith, nth))
+/* For --scan: few positions, since each multiplies by a matrix of row times row. */
+#define SCAN .scan_row_most = 1024, .scan_rows_most = 8
 
 const bench_family bench_recurrent = {
-    .kernel = "recurrent",
     BENCH_OPS(forward_ops),
-    .quick_shapes = "64x64,512x512",
-    .function = &forward,
+    BENCH_QUICK(NULL, "64x64,512x512"),
+    .function = &call_recurrent_forward,
     .prepare = prepare_forward,
-    .scan_shape = scan_shape,
+    SCAN,
 };
 
 const bench_family bench_recurrent_backward = {
-    .kernel = "recurrent_backward",
     BENCH_OPS(backward_ops),
-    .quick_shapes = "64x64,512x512",
-    .function = &backward,
+    BENCH_QUICK(NULL, "64x64,512x512"),
+    .function = &call_recurrent_backward,
     .prepare = prepare_backward,
-    .scan_shape = scan_shape,
+    SCAN,
     .also = BENCH_OUT, /* g, which is the workspace */
 };
 
 const bench_family bench_recurrent_reduce = {
-    .kernel = "recurrent_reduce",
     BENCH_OPS(reduce_ops),
-    .quick_shapes = "64x64,512x512",
-    .function = &reduce,
+    BENCH_QUICK(NULL, "64x64,512x512"),
+    .function = &call_recurrent_backward_reduce,
     .prepare = prepare_backward,
-    .scan_shape = scan_shape,
+    SCAN,
     .aside = "w,dw",   /* w is not read */
     .also = BENCH_OUT, /* dw */
 };

@@ -18,23 +18,12 @@ static void prepare(const bench_case *c, void *const *part)
     args->store = c->store;
 }
 
-BENCH_FUNCTION(forward, nrg_call_head_bias_forward, nrg_head_bias_forward(part[NRG_HEAD_BIAS_ARGS], ith, nth))
-BENCH_FUNCTION(backward, nrg_call_head_bias_backward, nrg_head_bias_backward(part[NRG_HEAD_BIAS_ARGS], ith, nth))
-
 const bench_family bench_head_bias_pair = {
-    .kernel = "head_bias_pair",
-    BENCH_OPS(forward_ops),
-    .quick_shapes = "64x1024,8192x1024",
-    .function = &forward,
-    .prepare = prepare,
+    BENCH_OPS(forward_ops), BENCH_QUICK(NULL, "64x1024,8192x1024"), .function = &call_head_bias_forward, .prepare = prepare,
     .scan_heads = 8,
 };
 
 const bench_family bench_head_bias_pair_backward = {
-    .kernel = "head_bias_pair_backward",
-    BENCH_OPS(backward_ops),
-    .quick_shapes = "64x1024,8192x1024",
-    .function = &backward,
-    .prepare = prepare,
+    BENCH_OPS(backward_ops), BENCH_QUICK(NULL, "64x1024,8192x1024"), .function = &call_head_bias_backward, .prepare = prepare,
     .scan_heads = 8,
 };

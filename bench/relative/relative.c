@@ -16,7 +16,10 @@ static const bench_shape shapes[] = {BENCH_ROWS(HEADS * 128, 128), BENCH_ROWS(HE
 /* option: the farthest distance that counts; 0: every one does */
 #define OPS(operands)                                                                                                            \
     {                                                                                                                            \
-        {"clip", operands, BENCH_SHAPES(shapes), .option = CLIP}, { "all", operands, BENCH_SHAPES(shapes) }                      \
+        {"clip", operands, BENCH_SHAPES(shapes), .option = CLIP, .rows_step = HEADS},                                            \
+        {                                                                                                                        \
+            "all", operands, BENCH_SHAPES(shapes), .rows_step = HEADS                                                            \
+        }                                                                                                                        \
     }
 static const bench_op scores_ops[] = OPS(NULL);
 static const bench_op values_ops[] = OPS("ends");
@@ -50,49 +53,25 @@ static void find_ends(const bench_case *c, void *const *part)
         args->ends_in = NULL;
 }
 
-static bench_shape scan_shape(const bench_op *op, size_t *row, size_t *rows)
-{
-    (void)op;
-    *rows = (*rows + HEADS - 1) / HEADS * HEADS;
-    return (bench_shape)BENCH_ROWS(*rows, *row);
-}
-
-BENCH_FUNCTION(scores, nrg_call_relative_scores, nrg_relative_scores(part[NRG_RELATIVE_ARGS], ith, nth))
-BENCH_FUNCTION(values, nrg_call_relative_values, nrg_relative_values(part[NRG_RELATIVE_ARGS], ith, nth))
-BENCH_FUNCTION(backward, nrg_call_relative_backward, nrg_relative_backward(part[NRG_RELATIVE_ARGS], ith, nth))
-
 const bench_family bench_relative_scores = {
-    .kernel = "relative_scores",
     BENCH_OPS(scores_ops),
-    .quick_ops = "clip",
-    .quick_shapes = "1024x128",
-    .function = &scores,
+    BENCH_QUICK("clip", "1024x128"),
+    .function = &call_relative_scores,
     .prepare = prepare,
-    .scan_shape = scan_shape,
     .aside = "q,table",
     .also = BENCH_IN,
 };
 
 const bench_family bench_relative_values = {
-    .kernel = "relative_values",
-    BENCH_OPS(values_ops),
-    .quick_ops = "clip",
-    .quick_shapes = "1024x128",
-    .function = &values,
-    .prepare = prepare,
-    .scan_shape = scan_shape,
-    .aside = "table,o,ends",
-    .also = BENCH_OUT,
+    BENCH_OPS(values_ops), BENCH_QUICK("clip", "1024x128"), .function = &call_relative_values,
+    .prepare = prepare,    .aside = "table,o,ends",         .also = BENCH_OUT,
 };
 
 const bench_family bench_relative_backward = {
-    .kernel = "relative_backward",
     BENCH_OPS(backward_ops),
-    .quick_ops = "clip",
-    .quick_shapes = "1024x128",
-    .function = &backward,
+    BENCH_QUICK("clip", "1024x128"),
+    .function = &call_relative_backward,
     .prepare = prepare,
-    .scan_shape = scan_shape,
     .ready = find_ends,
     .aside = "q,ends_in,d_table",
     .also = BENCH_OUT,

@@ -6,14 +6,11 @@
 
 static const bench_shape shapes[] = {BENCH_ROWS(128, 128), BENCH_ROWS(512, 512), BENCH_ROWS(16 * 1024, 1024), BENCH_ROWS(64, 64)};
 
-BENCH_FUNCTION(forward, nrg_call_relative_shift_forward, nrg_relative_shift_forward(part[NRG_RELATIVE_SHIFT_ARGS], ith, nth))
-BENCH_FUNCTION(backward, nrg_call_relative_shift_backward, nrg_relative_shift_backward(part[NRG_RELATIVE_SHIFT_ARGS], ith, nth))
-
 /* option: to scores that are there, which are then read as well */
 static const bench_op ops[] = {
     {"store", NULL, BENCH_SHAPES(shapes)},
     {"add", NULL, BENCH_SHAPES(shapes), .option = 1},
-    {"backward", NULL, BENCH_SHAPES(shapes), .function = &backward},
+    {"backward", NULL, BENCH_SHAPES(shapes), .function = &call_relative_shift_backward},
 };
 
 static void prepare(const bench_case *c, void *const *part)
@@ -35,11 +32,9 @@ static bench_shape scan_shape(const bench_op *op, size_t *row, size_t *rows)
 }
 
 const bench_family bench_relative_shift = {
-    .kernel = "relative_shift",
     BENCH_OPS(ops),
-    .quick_ops = "store,add",
-    .quick_shapes = "128x128,16384x1024",
-    .function = &forward,
+    BENCH_QUICK("store,add", "128x128,16384x1024"),
+    .function = &call_relative_shift_forward,
     .prepare = prepare,
     .scan_shape = scan_shape,
 };

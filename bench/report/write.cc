@@ -24,7 +24,7 @@ static const Array columns = {"kernel", "op",       "dtype", "path",     "shape"
 
 static Array names_of(const bench_case &c)
 {
-    return {c.family->kernel, c.op->name, nrg_dtype_name(c.dtype), nrg_isa_name(c.isa)};
+    return {bench_kernel_of(c.family), c.op->name, nrg_dtype_name(c.dtype), nrg_isa_name(c.isa)};
 }
 
 static double time_or_null(double ns) { return ns > 0 ? ns : (double)NAN; }

@@ -7,10 +7,10 @@
 /* 64 pairs a position, as heads of 128 have. */
 static const bench_shape shapes[] = {BENCH_ROWS(1, 128), BENCH_ROWS(64, 128), BENCH_ROWS(8192, 128), BENCH_ROWS(1, 64)};
 
-/* option: the layout */
+/* option: the layout. A row is of pairs. */
 static const bench_op ops[] = {
-    {"concatenated", NULL, BENCH_SHAPES(shapes), .option = NRG_SINUSOIDAL_CONCATENATED},
-    {"interleaved", NULL, BENCH_SHAPES(shapes), .option = NRG_SINUSOIDAL_INTERLEAVED},
+    {"concatenated", NULL, BENCH_SHAPES(shapes), .option = NRG_SINUSOIDAL_CONCATENATED, .row_step = 2},
+    {"interleaved", NULL, BENCH_SHAPES(shapes), .option = NRG_SINUSOIDAL_INTERLEAVED, .row_step = 2},
 };
 
 static void prepare(const bench_case *c, void *const *part)
@@ -30,24 +30,11 @@ static void ready(const bench_case *c, void *const *part)
     bench_require(nrg_sinusoidal_frequencies(&spec, own_memory(args->frequencies)));
 }
 
-static bench_shape scan_shape(const bench_op *op, size_t *row, size_t *rows)
-{
-    (void)op;
-    *row += *row % 2; /* pairs */
-    return (bench_shape)BENCH_ROWS(*rows, *row);
-}
-
-BENCH_FUNCTION(table, nrg_call_sinusoidal_table,
-               nrg_sinusoidal_table(part[NRG_SINUSOIDAL_SPEC], part[NRG_SINUSOIDAL_ARGS], ith, nth))
-
 const bench_family bench_position_table = {
-    .kernel = "position_table",
     BENCH_OPS(ops),
-    .quick_ops = "concatenated",
-    .quick_shapes = "64x128",
-    .function = &table,
+    BENCH_QUICK("concatenated", "64x128"),
+    .function = &call_sinusoidal_table,
     .prepare = prepare,
-    .scan_shape = scan_shape,
     .ready = ready,
     .aside = "frequencies",
 };

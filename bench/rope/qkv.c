@@ -45,9 +45,6 @@ static void ready(const bench_case *c, void *const *part)
         slots[t] = (int64_t)t;
 }
 
-BENCH_FUNCTION(normed, nrg_call_qkv, nrg_qkv_forward(part[NRG_QKV_NORM], part[NRG_QKV_ROPE], part[NRG_QKV_ARGS], ith, nth))
-BENCH_FUNCTION(bare, nrg_call_qkv_bare, nrg_qkv_forward(NULL, part[NRG_QKV_ROPE], part[NRG_QKV_ARGS], ith, nth))
-
 /* Its table, ready made, is the workspace's. */
 static void rival_numbers(const bench_case *c, void *const *part, rival_job *job)
 {
@@ -71,7 +68,7 @@ static void rival_numbers(const bench_case *c, void *const *part, rival_job *job
 #define TENSORS "q,k,v,slots,q_o,k_o,v_o"
 #define IN_SLOTS(name, bits)                                                                                                     \
     {                                                                                                                            \
-        name, TENSORS, BENCH_SHAPES(shapes), .function = &bare, .option = (bits)                                                 \
+        name, TENSORS, BENCH_SHAPES(shapes), .function = &call_qkv_bare, .option = (bits)                                        \
     }
 #define NORMED(name, bits)                                                                                                       \
     {                                                                                                                            \
@@ -83,11 +80,9 @@ static const bench_op ops[] = {
 };
 
 const bench_family bench_qkv = {
-    .kernel = "qkv",
     BENCH_OPS(ops),
-    .quick_ops = "llama,qwen3",
-    .quick_shapes = "1x4096,512x4096",
-    .function = &normed,
+    BENCH_QUICK("llama,qwen3", "1x4096,512x4096"),
+    .function = &call_qkv_forward,
     .prepare = prepare,
     .scan_heads = Q_HEADS,
     .rival = "x=q,k,v,q_w,k_w,slots,o=q_o,k_o,v_o",

@@ -40,23 +40,14 @@ static void rival_numbers(const bench_case *c, void *const *part, rival_job *job
     job->head_dim = HEAD;
 }
 
-BENCH_FUNCTION(rotation, nrg_call_rope, nrg_rope_forward(part[NRG_ROPE_SPEC], part[NRG_ROPE_ARGS], ith, nth))
-
 static const bench_op ops[] = {
     {"normal", "q,q_o", BENCH_SHAPES(shapes), .option = NRG_ROPE_NORMAL},
     {"neox", "q,q_o", BENCH_SHAPES(shapes), .option = NRG_ROPE_NEOX},
 };
 
 const bench_family bench_rope = {
-    .kernel = "rope",
-    BENCH_OPS(ops),
-    .quick_shapes = "1x4096,512x4096",
-    .function = &rotation,
-    .prepare = prepare_rotation,
-    .scan_heads = 8,
-    .rival = "x=q,o=q_o,table",
-    .rival_numbers = rival_numbers,
-    .ready = ready_rotation,
+    BENCH_OPS(ops),   BENCH_QUICK(NULL, "1x4096,512x4096"), .function = &call_rope_forward, .prepare = prepare_rotation,
+    .scan_heads = 8,  .rival = "x=q,o=q_o,table",           .rival_numbers = rival_numbers, .ready = ready_rotation,
     .aside = "table",
 };
 
@@ -69,7 +60,7 @@ BENCH_FUNCTION(in_one, nrg_call_norm_rope_forward,
 static nrg_status call_both(void *const *part, int ith, int nth)
 {
     const nrg_status status = nrg_norm_forward(part[NRG_NORM_ROPE_NORM], part[NRG_NORM_ROPE_Q_ARGS], ith, nth);
-    return status == NRG_OK ? rotation_share(part + ROTATION, ith, nth) : status;
+    return status == NRG_OK ? nrg_rope_forward(part[NRG_NORM_ROPE_SPEC], part[NRG_NORM_ROPE_ARGS], ith, nth) : status;
 }
 BENCH_FUNCTION(in_two, nrg_call_norm_rope_forward, call_both(part, ith, nth))
 
@@ -116,10 +107,8 @@ static void rival_numbers_normed(const bench_case *c, void *const *part, rival_j
 }
 
 const bench_family bench_norm_rope = {
-    .kernel = "norm_rope",
     BENCH_OPS(normed_ops),
-    .quick_ops = "norm+neox",
-    .quick_shapes = "1x4096,512x4096",
+    BENCH_QUICK("norm+neox", "1x4096,512x4096"),
     .function = &in_one,
     .prepare = prepare_normed,
     .scan_heads = 8,

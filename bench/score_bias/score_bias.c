@@ -54,14 +54,10 @@ static void fill_table(const bench_case *c, void *const *part)
     }
 }
 
-BENCH_FUNCTION(forward, nrg_call_score_bias_forward, nrg_score_bias_forward(part[NRG_SCORE_BIAS_ARGS], ith, nth))
-BENCH_FUNCTION(backward, nrg_call_score_bias_backward, nrg_score_bias_backward(part[NRG_SCORE_BIAS_ARGS], ith, nth))
-
 const bench_family bench_score_bias = {
-    .kernel = "score_bias",
     BENCH_OPS(forward_ops),
-    .quick_shapes = "1x4x128x128,1x32x2048x2048",
-    .function = &forward,
+    BENCH_QUICK(NULL, "1x4x128x128,1x32x2048x2048"),
+    .function = &call_score_bias_forward,
     .prepare = prepare_forward,
     .scan_shape = bench_scan_scores,
     .ready = fill_table,
@@ -70,10 +66,9 @@ const bench_family bench_score_bias = {
 };
 
 const bench_family bench_score_bias_backward = {
-    .kernel = "score_bias_backward",
     BENCH_OPS(backward_ops),
-    .quick_shapes = "1x4x128x128,1x32x2048x2048",
-    .function = &backward,
+    BENCH_QUICK(NULL, "1x4x128x128,1x32x2048x2048"),
+    .function = &call_score_bias_backward,
     .prepare = prepare_backward,
     .scan_shape = bench_scan_scores,
     .wide = "d_o",

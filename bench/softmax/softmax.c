@@ -25,26 +25,19 @@ enum { MERGED = 8 };
 
 enum { PLAIN, LOG, CAUSAL };
 
-BENCH_FUNCTION(forward, nrg_call_softmax_forward, nrg_softmax_forward(part[NRG_SOFTMAX_ARGS], ith, nth))
-BENCH_FUNCTION(in_parts, nrg_call_softmax_part, nrg_softmax_part(part[NRG_SOFTMAX_ARGS], part[NRG_SOFTMAX_STATE], ith, nth))
-BENCH_FUNCTION(merge, nrg_call_softmax_merge, nrg_softmax_merge(part[NRG_SOFTMAX_ARGS], ith, nth))
-BENCH_FUNCTION(loss, nrg_call_cross_entropy_forward, nrg_cross_entropy_forward(part[0], ith, nth))
-BENCH_FUNCTION(backward, nrg_call_softmax_backward, nrg_softmax_backward(part[NRG_SOFTMAX_ARGS], ith, nth))
-BENCH_FUNCTION(loss_backward, nrg_call_cross_entropy_backward, nrg_cross_entropy_backward(part[0], ith, nth))
-
 static const bench_op forward_ops[] = {
     {"softmax", NULL, BENCH_SHAPES(shapes), .option = PLAIN},
     {"log-softmax", NULL, BENCH_SHAPES(shapes), .option = LOG},
     {"causal", NULL, BENCH_SHAPES(causal_shapes), .option = CAUSAL},
     {"mask", "mask", BENCH_SHAPES(shapes), .option = PLAIN},
-    {"part", "m_in,sum_in", BENCH_SHAPES(shapes), .function = &in_parts},
-    {"merge", "inverse", BENCH_SHAPES(merges), .function = &merge},
-    {"cross-entropy", NULL, BENCH_SHAPES(losses), .function = &loss},
+    {"part", "m_in,sum_in", BENCH_SHAPES(shapes), .function = &call_softmax_part},
+    {"merge", "inverse", BENCH_SHAPES(merges), .function = &call_softmax_merge},
+    {"cross-entropy", NULL, BENCH_SHAPES(losses), .function = &call_cross_entropy_forward},
 };
 static const bench_op backward_ops[] = {
     {"softmax", NULL, BENCH_SHAPES(shapes), .option = PLAIN},
     {"log-softmax", NULL, BENCH_SHAPES(shapes), .option = LOG},
-    {"cross-entropy", NULL, BENCH_SHAPES(losses), .function = &loss_backward},
+    {"cross-entropy", NULL, BENCH_SHAPES(losses), .function = &call_cross_entropy_backward},
 };
 
 static size_t rows_of(bench_shape s) { return s.rows * s.channels * s.height; }
@@ -52,12 +45,12 @@ static size_t rows_of(bench_shape s) { return s.rows * s.channels * s.height; }
 /* Merged rows are one state each: they are elements. */
 static bench_shape scan_shape(const bench_op *op, size_t *row, size_t *rows)
 {
-    if (op->function == &merge) {
+    if (op->function == &call_softmax_merge) {
         *row *= *rows;
         *rows = 1;
         return (bench_shape)BENCH_IMAGES(1, 1, *row, 1);
     }
-    if (op->function == &loss || op->function == &loss_backward)
+    if (op->function == &call_cross_entropy_forward || op->function == &call_cross_entropy_backward)
         return (bench_shape)BENCH_IMAGES(1, 1, *rows, *row);
     return bench_scan_scores(op, row, rows);
 }
@@ -71,7 +64,7 @@ static void prepare_loss(const bench_case *c, nrg_cross_entropy_args *args)
 static void ready(const bench_case *c, void *const *part)
 {
     const nrg_cross_entropy_args *args = part[0];
-    if (c->op->function != &loss && c->op->function != &loss_backward)
+    if (c->op->function != &call_cross_entropy_forward && c->op->function != &call_cross_entropy_backward)
         return;
     int32_t *ids = own_memory(args->ids);
     for (size_t n = 0; n < args->rows; n++)
@@ -87,11 +80,11 @@ static void prepare_forward(const bench_case *c, void *const *part)
     static const float mask = 0;
     const bench_shape s = c->shape;
     nrg_softmax_args *args = part[NRG_SOFTMAX_ARGS];
-    if (c->op->function == &loss) {
+    if (c->op->function == &call_cross_entropy_forward) {
         prepare_loss(c, part[0]);
         return;
     }
-    if (c->op->function == &merge) {
+    if (c->op->function == &call_softmax_merge) {
         *(nrg_softmax_merge_args *)part[0] = nrg_softmax_merge_args_init(MERGED, rows_of(s), NULL, NULL, NULL, NULL);
         return;
     }
@@ -111,7 +104,7 @@ static void prepare_backward(const bench_case *c, void *const *part)
 {
     const bench_shape s = c->shape;
     nrg_softmax_backward_args *args = part[NRG_SOFTMAX_ARGS];
-    if (c->op->function == &loss_backward) {
+    if (c->op->function == &call_cross_entropy_backward) {
         prepare_loss(c, part[0]);
         return;
     }
@@ -124,15 +117,13 @@ static void prepare_backward(const bench_case *c, void *const *part)
 static void rival_numbers(const bench_case *c, void *const *part, rival_job *job)
 {
     (void)part;
-    job->groups = c->op->function == &merge ? MERGED : 0;
+    job->groups = c->op->function == &call_softmax_merge ? MERGED : 0;
 }
 
 const bench_family bench_softmax = {
-    .kernel = "softmax",
     BENCH_OPS(forward_ops),
-    .quick_ops = "softmax",
-    .quick_shapes = "1x32x512x512,1x32x1x4096",
-    .function = &forward,
+    BENCH_QUICK("softmax", "1x32x512x512,1x32x1x4096"),
+    .function = &call_softmax_forward,
     .prepare = prepare_forward,
     .scan_shape = scan_shape,
     .ready = ready,
@@ -144,11 +135,9 @@ const bench_family bench_softmax = {
 };
 
 const bench_family bench_softmax_backward = {
-    .kernel = "softmax_backward",
     BENCH_OPS(backward_ops),
-    .quick_ops = "softmax",
-    .quick_shapes = "1x32x512x512,1x32x1x4096",
-    .function = &backward,
+    BENCH_QUICK("softmax", "1x32x512x512,1x32x1x4096"),
+    .function = &call_softmax_backward,
     .prepare = prepare_backward,
     .scan_shape = scan_shape,
     .ready = ready,

@@ -119,7 +119,7 @@ static void backward(truth *t, const bench_case *c, const rival_job *j)
 
 truth_maker *truth_of_channels(bench_case *c)
 {
-    const char *kernel = c->family->kernel;
+    const char *kernel = bench_kernel_of(c->family);
     truth_maker *maker = strcmp(kernel, "channel_norm_forward") == 0    ? forward
                          : strcmp(kernel, "channel_norm_backward") == 0 ? backward
                                                                         : NULL;

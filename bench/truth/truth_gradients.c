@@ -85,7 +85,7 @@ static void norm(truth *t, const bench_case *c, const rival_job *j)
 
 truth_maker *truth_of_gradients(bench_case *c)
 {
-    const char *kernel = c->family->kernel;
+    const char *kernel = bench_kernel_of(c->family);
     truth_maker *maker = NULL;
     if (strcmp(kernel, "norm_backward") == 0)
         maker = norm;

@@ -49,7 +49,7 @@ static void norm(truth *t, const bench_case *c, const rival_job *j)
 }
 
 /* The second norm is of r as it was stored. */
-int truth_is_of_results(const bench_case *c) { return strcmp(c->family->kernel, "norm_sandwich") == 0; }
+int truth_is_of_results(const bench_case *c) { return strcmp(bench_kernel_of(c->family), "norm_sandwich") == 0; }
 
 static void sandwich(truth *t, const bench_case *c, const rival_job *j)
 {
@@ -147,7 +147,7 @@ static void glu(truth *t, const bench_case *c, const rival_job *j)
 
 truth_maker *truth_of_rows(bench_case *c)
 {
-    const char *kernel = c->family->kernel, *op = c->op->name;
+    const char *kernel = bench_kernel_of(c->family), *op = c->op->name;
     const bench_shape rows = BENCH_ROWS(truth_rows(c), TRUTH_DIM), scores = BENCH_IMAGES(1, 1, truth_rows(c), TRUTH_DIM);
     truth_maker *maker = NULL;
     if (strcmp(kernel, "norm_forward") == 0) /* rows of strides lie elsewhere, and statistics are no tensor */

@@ -1,0 +1,19 @@
+/* The functions that families call, from the list of how each public function is called with the parts of its description.
+ *
+ * SPDX-License-Identifier: MIT */
+#include "family.h"
+
+#include "../src/operands/channel_norm_backward.h"
+#include "../src/operands/qkv.h"
+#include "../src/operands/score_bias.h"
+
+#define FUNCTION(id, described, call)                                                                                            \
+    extern const nrg_call nrg_call_##described;                                                                                  \
+    BENCH_SHARE(id##_share, call)                                                                                                \
+    BENCH_RUN(id##_run, id##_share(part, 0, 1))                                                                                  \
+    const bench_function call_##id = {&nrg_call_##described, {id##_share}, id##_run};
+#define COUNTED(id, described, function, ...) FUNCTION(id, described, nrg_##function(__VA_ARGS__, ith, nth))
+#define SHARES_OF(described, function, ...) FUNCTION(function, described, nrg_##function(__VA_ARGS__, ith, nth))
+#define WHOLE(...)
+#define WORKSPACE(...)
+#include "../check/functions.def"
