@@ -23,7 +23,7 @@
 #define nrg_norm_forward_bf16_kernels bench_instances_bf16_kernels
 #include "instances.h"
 
-#include "../../src/calls/tables.h"
+#include "../../src/calls/call.h"
 #undef NRG_TABLES
 #define NRG_TABLES(op) /* the library's, but for those below */
 #include "../../src/calls/norm.c"

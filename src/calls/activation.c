@@ -4,9 +4,7 @@
 #include "../operands/activation.h"
 #include "../operands/place.h"
 #include "planes.h"
-#include "share.h"
-#include "stream.h"
-#include "tables.h"
+#include "call.h"
 
 #define NRG_MAKE "../operands/table.h"
 #include "../operands/activation_calls.def"
@@ -42,9 +40,8 @@ static inline nrg_activation_flat flat_of(nrg_activation g, nrg_dtype dtype, siz
 #include "../operands/precheck.h"
 #endif
 
-/* All other calls. In a frame of its own: what checking takes shall not lie below the kernel. */
-static __attribute__((noinline)) nrg_status check_flat(size_t *bytes, const nrg_call *call, nrg_activation_flat args, int ith,
-                                                       int nth)
+/* All other calls. */
+NRG_OWN_FRAME nrg_status check_flat(size_t *bytes, const nrg_call *call, nrg_activation_flat args, int ith, int nth)
 {
     nrg_laid l;
     const nrg_status status = nrg_lay(&l, call, (const void *const[]){&args}, ith, nth);
@@ -110,9 +107,8 @@ nrg_status nrg_activation_backward_check(nrg_activation g, nrg_dtype dtype, size
 
 enum { X, D_O, OUT }; /* tensors of the planes, whose lowest level are the elements of a row */
 
-/* In a frame of its own: what checking takes shall not lie below the kernel. */
-static __attribute__((noinline)) nrg_status make_rows(nrg_activation_job *job, nrg_planes *p, const nrg_call *call,
-                                                      const nrg_activation_args *a, int ith, int nth)
+NRG_OWN_FRAME nrg_status make_rows(nrg_activation_job *job, nrg_planes *p, const nrg_call *call, const nrg_activation_args *a,
+                                   int ith, int nth)
 {
     nrg_laid l;
     const nrg_status status = nrg_lay(&l, call, (const void *const[]){a}, ith, nth);

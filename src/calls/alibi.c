@@ -3,10 +3,9 @@
  * SPDX-License-Identifier: MIT */
 #include <math.h>
 
-#include "../internal.h"
 #include "../operands/check.h"
 #include "../operands/score_bias.h"
-#include "share.h"
+#include "call.h"
 
 /* 2^(-(high + low)) for high ≥ 0, to within 2^-51 of itself. Nothing but + - · / and an exact change of the exponent, so that it
  * is the same everywhere: e^t by its series, of which t^15/15! is below 2^-62 of the sum for |t| ≤ ln(2)/2. */

@@ -18,53 +18,36 @@ int nrg_numbers_version(void) { return NRG_NUMBERS_VERSION; }
 
 const char *nrg_status_string(nrg_status status)
 {
-    switch (status) {
-    case NRG_OK:
-        return "success";
-    case NRG_ERR_NULL:
-        return "spec, args or a required operand is NULL";
-    case NRG_ERR_UNALLOCATED:
-        return "an operand is NRG_UNALLOCATED; a _check function accepts that, a call does not";
-    case NRG_ERR_STRUCT_SIZE:
-        return "the size field of a struct is not its sizeof (use the constructor), or a field that this version of nrg does not "
-               "support is not 0";
-    case NRG_ERR_ENUM:
-        return "an enum field has an unknown value, or 0 without being optional: a dtype, mode, layout, store kind, gate or "
-               "activation";
-    case NRG_ERR_DTYPE:
-        return "the dtype of an operand (y, r, w, a bias or a table) is neither that of the call nor f32, or two structs have "
-               "different dtypes";
-    case NRG_ERR_DIM:
-        return "a number of elements is 0, is not a multiple of another number, or differs from that of another argument";
-    case NRG_ERR_EPS:
-        return "eps is negative, infinite or NaN";
-    case NRG_ERR_CONSTANT:
-        return "a number in spec or args is NaN, infinite or out of its range";
-    case NRG_ERR_COMBINATION:
-        return "conflicting options: an unused operand or field is set, one of a pair is missing, or two options exclude each "
-               "other";
-    case NRG_ERR_OVERFLOW:
-        return "an operand would be larger than memory: a number of elements, a number of rows or a stride is too large";
-    case NRG_ERR_STRIDE:
-        return "a stride is shorter than the data that it steps over (strides are in bytes; 0 means dense)";
-    case NRG_ERR_ALIGNMENT:
-        return "a pointer or a stride is not a multiple of the element size (strides are in bytes)";
-    case NRG_ERR_OVERLAP:
-        return "an output overlaps another operand in a way that the header does not allow";
-    case NRG_ERR_WORKSPACE:
-        return "workspace_size is smaller than the value of the _workspace function, or the previous phase has not run";
-    case NRG_ERR_COUNT:
-        return "a set has too few elements: none, or a single one for an unbiased variance";
-    case NRG_ERR_POSITION:
-        return "a position or an id is outside its table, or out of range";
-    case NRG_ERR_THREAD:
-        return "ith is not in the range 0 to nth - 1";
-    case NRG_ERR_ISA_UNKNOWN:
-        return "no path has this name or number";
-    case NRG_ERR_ISA_UNSUPPORTED:
-        return "this build of nrg lacks the path, or this CPU or its operating system does not support it";
-    }
-    return "unknown status";
+    static const char *const sentences[] = {
+        [NRG_OK] = "success",
+        [NRG_ERR_NULL] = "spec, args or a required operand is NULL",
+        [NRG_ERR_UNALLOCATED] = "an operand is NRG_UNALLOCATED; a _check function accepts that, a call does not",
+        [NRG_ERR_STRUCT_SIZE] = "the size field of a struct is not its sizeof (use the constructor), or a field that this "
+                                "version of nrg does not support is not 0",
+        [NRG_ERR_ENUM] = "an enum field has an unknown value, or 0 without being optional: a dtype, mode, layout, store kind, "
+                         "gate or activation",
+        [NRG_ERR_DTYPE] = "the dtype of an operand (y, r, w, a bias or a table) is neither that of the call nor f32, or two "
+                          "structs have different dtypes",
+        [NRG_ERR_DIM] =
+            "a number of elements is 0, is not a multiple of another number, or differs from that of another argument",
+        [NRG_ERR_EPS] = "eps is negative, infinite or NaN",
+        [NRG_ERR_CONSTANT] = "a number in spec or args is NaN, infinite or out of its range",
+        [NRG_ERR_COMBINATION] =
+            "conflicting options: an unused operand or field is set, one of a pair is missing, or two options exclude each other",
+        [NRG_ERR_OVERFLOW] =
+            "an operand would be larger than memory: a number of elements, a number of rows or a stride is too large",
+        [NRG_ERR_STRIDE] = "a stride is shorter than the data that it steps over (strides are in bytes; 0 means dense)",
+        [NRG_ERR_ALIGNMENT] = "a pointer or a stride is not a multiple of the element size (strides are in bytes)",
+        [NRG_ERR_OVERLAP] = "an output overlaps another operand in a way that the header does not allow",
+        [NRG_ERR_WORKSPACE] =
+            "workspace_size is smaller than the value of the _workspace function, or the previous phase has not run",
+        [NRG_ERR_COUNT] = "a set has too few elements: none, or a single one for an unbiased variance",
+        [NRG_ERR_POSITION] = "a position or an id is outside its table, or out of range",
+        [NRG_ERR_THREAD] = "ith is not in the range 0 to nth - 1",
+        [NRG_ERR_ISA_UNKNOWN] = "no path has this name or number",
+        [NRG_ERR_ISA_UNSUPPORTED] = "this build of nrg lacks the path, or this CPU or its operating system does not support it",
+    };
+    return (unsigned)status < sizeof sentences / sizeof sentences[0] ? sentences[status] : "unknown status";
 }
 
 size_t nrg_dtype_size(nrg_dtype dtype) { return dtype == NRG_F32 ? 4 : dtype == NRG_F16 || dtype == NRG_BF16 ? 2 : 0; }

@@ -6,9 +6,7 @@
 #include "../exact/element.h"
 #include "../operands/place.h"
 #include "channel_spec.h"
-#include "share.h"
-#include "stream.h"
-#include "tables.h"
+#include "call.h"
 
 #define NRG_MAKE "../operands/table.h"
 #include "../operands/channel_norm_calls.def"
@@ -21,9 +19,8 @@ static double momentum_of(const nrg_channel_norm_spec *s, const nrg_channel_norm
 
 /* A share of a forward pass, or of the sums alone, which look at x and nothing else; one without sets or anything else to do is
  * empty. */
-static __attribute__((noinline)) nrg_status make_job(nrg_channel_norm_job *job, const nrg_channel_norm_spec *s,
-                                                     const nrg_channel_norm_args *args, int64_t *sums, int only_sums, int ith,
-                                                     int nth)
+NRG_OWN_FRAME nrg_status make_job(nrg_channel_norm_job *job, const nrg_channel_norm_spec *s, const nrg_channel_norm_args *args,
+                                  int64_t *sums, int only_sums, int ith, int nth)
 {
     nrg_laid l;
     const nrg_channel_sums more = {sums};

@@ -9,9 +9,7 @@
 #include "../operands/check.h"
 #include "channel_spec.h"
 #include "reduce.h"
-#include "share.h"
-#include "stream.h"
-#include "tables.h"
+#include "call.h"
 
 #define NRG_MAKE "../operands/table.h"
 #include "../operands/channel_norm_backward_calls.def"
@@ -25,10 +23,8 @@ static int have_elements(const nrg_channel_statistics *statistics, const int64_t
     return 1;
 }
 
-/* In a frame of its own: what checking takes shall not lie below the kernel. */
-static __attribute__((noinline)) nrg_status make_job(nrg_channel_norm_backward_job *job, const nrg_call *call,
-                                                     const nrg_channel_norm_spec *s, const nrg_channel_norm_backward_args *a,
-                                                     int64_t *own_sums, int ith, int nth)
+NRG_OWN_FRAME nrg_status make_job(nrg_channel_norm_backward_job *job, const nrg_call *call, const nrg_channel_norm_spec *s,
+                                  const nrg_channel_norm_backward_args *a, int64_t *own_sums, int ith, int nth)
 {
     nrg_laid l;
     const nrg_channel_sums more = {own_sums};

@@ -4,12 +4,10 @@
  * SPDX-License-Identifier: MIT */
 #include "../exact/element.h"
 #include "../exact/softmax_base.h"
-#include "../internal.h"
 #include "../job/softmax.h"
 #include "../operands/check.h"
 #include "../operands/cross_entropy.h"
-#include "share.h"
-#include "stream.h"
+#include "call.h"
 
 #define NRG_MAKE "../operands/table.h"
 #include "../operands/cross_entropy_calls.def"
@@ -29,9 +27,7 @@ static int ids_are_classes(const nrg_cross_entropy_args *a)
     return 1;
 }
 
-/* In a frame of its own: what checking takes shall not lie below the kernel. */
-static __attribute__((noinline)) nrg_status prepare(cross_entropy *to, const nrg_call *call, const nrg_cross_entropy_args *args,
-                                                    int ith, int nth)
+NRG_OWN_FRAME nrg_status prepare(cross_entropy *to, const nrg_call *call, const nrg_cross_entropy_args *args, int ith, int nth)
 {
     nrg_checked c;
     const nrg_status status = nrg_check(&c, call, (const void *const[]){args}, ith, nth);

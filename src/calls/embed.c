@@ -7,9 +7,7 @@
 #include "../job/embed.h"
 #include "embed_inputs.h"
 #include "quick.h"
-#include "share.h"
-#include "stream.h"
-#include "tables.h"
+#include "call.h"
 
 #define NRG_MAKE "../operands/table.h"
 #include "../operands/embed_calls.def"
@@ -76,8 +74,8 @@ static inline int is_plain(embed_call *call, size_t *o_stride, const nrg_embed_a
     return is_sound & (terms != 0);
 }
 
-/* All other calls. In a frame of its own: what checking takes shall not lie below the kernel. */
-static __attribute__((noinline)) nrg_status make_job(nrg_embed_job *job, const nrg_embed_args *args, int ith, int nth)
+/* All other calls. */
+NRG_OWN_FRAME nrg_status make_job(nrg_embed_job *job, const nrg_embed_args *args, int ith, int nth)
 {
     nrg_laid l;
     const nrg_embed_terms terms = nrg_embed_terms_of(args);

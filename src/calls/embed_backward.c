@@ -3,14 +3,11 @@
  * SPDX-License-Identifier: MIT */
 #include <string.h>
 
-#include "../internal.h"
 #include "../job/embed.h"
 #include "../operands/check.h"
 #include "../operands/embed.h"
 #include "embed_rows.h"
-#include "share.h"
-#include "stream.h"
-#include "tables.h"
+#include "call.h"
 
 /* Shares end at whole columns of this many: whole steps of every kernel, and whole cache lines. */
 enum { COLUMNS = 64 };
@@ -176,8 +173,7 @@ static nrg_status set_share(nrg_embed_backward_job *job, size_t table_rows, int 
     return NRG_OK;
 }
 
-/* In a frame of its own: what checking takes shall not lie below the kernel. */
-static __attribute__((noinline)) nrg_status make_share(share *s, const nrg_embed_backward_args *args, int ith, int nth)
+NRG_OWN_FRAME nrg_status make_share(share *s, const nrg_embed_backward_args *args, int ith, int nth)
 {
     nrg_laid l;
     const nrg_embed_gradients gradients = nrg_embed_gradients_of(args);

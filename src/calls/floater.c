@@ -3,9 +3,9 @@
  * SPDX-License-Identifier: MIT */
 #include <math.h>
 
-#include "../compiler.h"
 #include "../operands/check.h"
 #include "../operands/floater.h"
+#include "call.h"
 #include "floater_steps.h"
 
 #define NRG_MAKE "../operands/table.h"
@@ -24,8 +24,8 @@ static nrg_status check_times(const nrg_floater_spec *s)
 }
 
 /* Apart from the call itself, so that what it needs is not on the stack when h is called. *stride: of operand `at`. */
-static __attribute__((noinline)) nrg_status check(size_t *stride, unsigned at, const nrg_call *call, const nrg_floater_spec *spec,
-                                                  const void *args, int ith, int nth)
+NRG_OWN_FRAME nrg_status check(size_t *stride, unsigned at, const nrg_call *call, const nrg_floater_spec *spec, const void *args,
+                               int ith, int nth)
 {
     nrg_checked c;
     const nrg_status status = nrg_check(&c, call, (const void *const[]){spec, args}, ith, nth);

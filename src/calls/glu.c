@@ -9,9 +9,7 @@
 #include "../operands/glu.h"
 #include "../operands/place.h"
 #include "planes.h"
-#include "share.h"
-#include "stream.h"
-#include "tables.h"
+#include "call.h"
 
 #define NRG_MAKE "../operands/table.h"
 #include "../operands/glu_calls.def"
@@ -40,9 +38,7 @@ _Static_assert((int)NRG_GLU_A == (int)NRG_GLU_BACKWARD_A && (int)NRG_GLU_B == (i
                    (int)NRG_GLU_X == (int)NRG_GLU_BACKWARD_X,
                "inputs have one number in both passes");
 
-/* In a frame of its own: what checking takes shall not lie below the kernel. */
-static __attribute__((noinline)) nrg_status make_job(nrg_glu_job *job, nrg_planes *p, const nrg_call *call, const nrg_glu_args *a,
-                                                     int ith, int nth)
+NRG_OWN_FRAME nrg_status make_job(nrg_glu_job *job, nrg_planes *p, const nrg_call *call, const nrg_glu_args *a, int ith, int nth)
 {
     nrg_laid l;
     const nrg_status status = nrg_lay(&l, call, (const void *const[]){a}, ith, nth);
@@ -108,7 +104,7 @@ static size_t row_offset(const size_t stride[NRG_LEVELS], const size_t index[NRG
 NRG_TABLES(glu_quantized)
 
 /* A call with bytes instead of o: rows in planes, none of which are made one. A call of the kernel for each row. */
-static __attribute__((noinline)) nrg_status forward_quantized(const nrg_glu_args *a, int ith, int nth)
+NRG_OWN_FRAME nrg_status forward_quantized(const nrg_glu_args *a, int ith, int nth)
 {
     nrg_laid l;
     const nrg_status status = NRG_LAY(&l, glu_forward, a);

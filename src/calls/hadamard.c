@@ -1,12 +1,10 @@
 /* The public layer of nrg/hadamard.h: checks the arguments once, then calls through the table.
  *
  * SPDX-License-Identifier: MIT */
-#include "../internal.h"
 #include "../job/hadamard.h"
 #include "../operands/check.h"
 #include "../operands/hadamard.h"
-#include "share.h"
-#include "tables.h"
+#include "call.h"
 
 #define NRG_OF NRG_HADAMARD
 #define NRG_NAME hadamard

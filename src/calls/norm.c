@@ -4,16 +4,13 @@
 #include <float.h>
 
 #include "../job/norm.h"
-#include "../operands/check.h"
 #include "../operands/norm.h"
 #include "../operands/place.h"
 #include "norm_formula.h"
 #include "norm_quant.h"
 #include "planes.h"
 #include "quick.h"
-#include "share.h"
-#include "stream.h"
-#include "tables.h"
+#include "call.h"
 
 #define NRG_MAKE "../operands/table.h"
 #include "../operands/norm_calls.def"
@@ -191,8 +188,7 @@ static int are_heads(const nrg_planes *p, const norm_call *call, const void *con
 }
 
 /* Rows in planes, or groups as rows: where they lie; the job has the strides inside of a plane then. */
-static __attribute__((noinline)) void set_planes(nrg_planes *p, nrg_norm_job *job, const norm_call *call, const nrg_laid *l,
-                                                 const unsigned char *at)
+NRG_OWN_FRAME void set_planes(nrg_planes *p, nrg_norm_job *job, const norm_call *call, const nrg_laid *l, const unsigned char *at)
 {
     const nrg_norm_args *a = call->args;
     const size_t dim = nrg_norm_w_dim(call->spec), own = dim * (call->spec->dtype == NRG_F32 ? 4 : 2);
@@ -254,10 +250,9 @@ static inline norm_call call_at(const nrg_norm_spec *s, const nrg_norm_args *a, 
     };
 }
 
-/* In a frame of its own: what checking takes shall not lie below the kernel. */
-static __attribute__((noinline)) nrg_status make_job(nrg_norm_job *job, nrg_norm_quant *quant, nrg_planes *planes,
-                                                     enum nrg_norm_part part, const nrg_norm_spec *s, const nrg_norm_args *args,
-                                                     nrg_row_statistics *statistics, int ith, int nth)
+NRG_OWN_FRAME nrg_status make_job(nrg_norm_job *job, nrg_norm_quant *quant, nrg_planes *planes, enum nrg_norm_part part,
+                                  const nrg_norm_spec *s, const nrg_norm_args *args, nrg_row_statistics *statistics, int ith,
+                                  int nth)
 {
     nrg_laid l;
     const nrg_norm_more more = {statistics};
@@ -343,8 +338,8 @@ static inline nrg_norm_forward_kernel *const *const *kernels_of(const nrg_norm_j
     return job->quant && kernels->bytes[0] ? kernels->bytes : nrg_norm_is_gated(job) ? kernels->gated : kernels->plain;
 }
 
-static __attribute__((noinline)) nrg_status forward(enum nrg_norm_part part, const nrg_norm_spec *spec, const nrg_norm_args *args,
-                                                    nrg_row_statistics *statistics, const norm_kernels *kernels, int ith, int nth)
+NRG_OWN_FRAME nrg_status forward(enum nrg_norm_part part, const nrg_norm_spec *spec, const nrg_norm_args *args,
+                                 nrg_row_statistics *statistics, const norm_kernels *kernels, int ith, int nth)
 {
     nrg_norm_job job;
     nrg_norm_quant quant;
@@ -365,8 +360,8 @@ static __attribute__((noinline)) nrg_status forward(enum nrg_norm_part part, con
 #include "../operands/precheck.h"
 
 /* The job of rows in a matrix with any options, in a frame of its own. Whether they are plainly sound. */
-static __attribute__((noinline)) int matrix_job(nrg_norm_job *job, nrg_norm_quant *quant, const nrg_norm_spec *s,
-                                                const nrg_norm_args *a, int ith, int nth)
+NRG_OWN_FRAME int matrix_job(nrg_norm_job *job, nrg_norm_quant *quant, const nrg_norm_spec *s, const nrg_norm_args *a, int ith,
+                             int nth)
 {
     nrg_laid l;
     if (!s || !a || !nrg_norm_is_matrix(s, a->rows2, a->rows3) || norm_forward_precheck(s, a, ith, nth, &l) != NRG_OK)
@@ -379,7 +374,7 @@ static __attribute__((noinline)) int matrix_job(nrg_norm_job *job, nrg_norm_quan
     return 1;
 }
 
-static __attribute__((noinline)) nrg_status forward_matrix(const nrg_norm_spec *spec, const nrg_norm_args *args, int ith, int nth)
+NRG_OWN_FRAME nrg_status forward_matrix(const nrg_norm_spec *spec, const nrg_norm_args *args, int ith, int nth)
 {
     nrg_norm_job job;
     nrg_norm_quant quant;
@@ -406,9 +401,7 @@ NRG_INLINE int dense_job_of(nrg_norm_job *job, const nrg_norm_spec *s, const nrg
     return 1;
 }
 
-/* In a frame of its own. */
-static __attribute__((noinline)) int dense_job(nrg_norm_job *job, const nrg_norm_spec *s, const nrg_norm_args *a, int ith,
-                                               int nth)
+NRG_OWN_FRAME int dense_job(nrg_norm_job *job, const nrg_norm_spec *s, const nrg_norm_args *a, int ith, int nth)
 {
     return dense_job_of(job, s, a, ith, nth, 0);
 }
@@ -426,8 +419,8 @@ nrg_status nrg_norm_forward(const nrg_norm_spec *spec, const nrg_norm_args *args
 
 /* A half of a pass where rows have nothing but w and b beside them: whether it is plainly sound, and then it is done. In a frame
  * of its own, which is gone where the checker is asked. */
-static __attribute__((noinline)) int run_half(enum nrg_norm_part part, const nrg_norm_spec *s, const nrg_norm_args *a,
-                                              nrg_row_statistics *statistics, int ith, int nth)
+NRG_OWN_FRAME int run_half(enum nrg_norm_part part, const nrg_norm_spec *s, const nrg_norm_args *a,
+                           nrg_row_statistics *statistics, int ith, int nth)
 {
     if (!(s && a && statistics && (ith >= 0) & (ith < nth) && has_plain_options(s, a) &&
           !(unlike_dense(s, a) | unlike_usual(s)) && !a->y && !a->r))
@@ -517,8 +510,8 @@ static inline nrg_norm_args args_of(size_t rows, const f32_pointers *p)
 }
 
 /* Where a shortcut is not plainly sound, or has other options. */
-static __attribute__((noinline)) nrg_status other_f32(enum shortcut kind, size_t rows, size_t dim, double eps,
-                                                      const f32_pointers *p, const norm_kernels *kernels)
+NRG_OWN_FRAME nrg_status other_f32(enum shortcut kind, size_t rows, size_t dim, double eps, const f32_pointers *p,
+                                   const norm_kernels *kernels)
 {
     nrg_norm_job job;
     const nrg_norm_spec spec = spec_of(kind, dim, eps);

@@ -1,18 +1,15 @@
-/* The public layer of the backward pass: checks the arguments once, then calls
- * through the table; and the second phase, which needs no kernel.
+/* The public layer of the backward pass: checks the arguments once, then calls through the table; and the second phase, which
+ * needs no kernel.
  *
  * SPDX-License-Identifier: MIT */
 #include "norm_backward.h"
 #include "../job/norm.h"
-#include "../operands/check.h"
 #include "../operands/norm.h"
 #include "../operands/place.h"
 #include "norm_formula.h"
 #include "planes.h"
 #include "reduce.h"
-#include "share.h"
-#include "stream.h"
-#include "tables.h"
+#include "call.h"
 
 /* Rows of the kernel: groups that share one w and b are rows. */
 static size_t rows_of(const nrg_norm_spec *spec, const nrg_norm_backward_args *args)
@@ -20,10 +17,9 @@ static size_t rows_of(const nrg_norm_spec *spec, const nrg_norm_backward_args *a
     return args->rows * args->rows2 * args->rows3 * nrg_norm_alike(spec);
 }
 
-/* Rows in planes, or groups as rows: where they lie, and the strides inside of
- * a plane. */
-static __attribute__((noinline)) void set_planes(nrg_planes *p, nrg_norm_backward_job *job, const nrg_norm_spec *s,
-                                                 const nrg_norm_backward_args *a, const nrg_laid *l)
+/* Rows in planes, or groups as rows: where they lie, and the strides inside of a plane. */
+NRG_OWN_FRAME void set_planes(nrg_planes *p, nrg_norm_backward_job *job, const nrg_norm_spec *s, const nrg_norm_backward_args *a,
+                              const nrg_laid *l)
 {
     const size_t dim = nrg_norm_w_dim(s), row = dim * (s->dtype == NRG_F32 ? 4 : 2), x_row = dim * (job->x_f32 ? 4 : 2),
                  y_row = dim * (job->y_f32 ? 4 : 2), r_row = dim * (job->r_f32 ? 4 : 2);
@@ -101,9 +97,8 @@ static void fill_job(nrg_norm_backward_job *job, const nrg_norm_spec *s, const n
     job->r_f32 = r_dtype == NRG_F32;
     job->w_f32 = nrg_own_dtype(s->w_dtype, s->dtype) == NRG_F32;
     job->after = after;
-    /* many stores in a row past the cache wait for each other, and short rows
-   * have little to do meanwhile: 8192x64, 6 MB, AVX-512 on a Xeon with 2 MB of
-   * L2, rms 0.43 ms against 0.29 of ordinary ones, layer 0.83 against 0.70 */
+    /* many stores in a row past the cache wait for each other, and short rows have little to do meanwhile: 8192x64, 6 MB, AVX-512
+     * on a Xeon with 2 MB of L2, rms 0.43 ms against 0.29 of ordinary ones, layer 0.83 against 0.70 */
     job->stream = nrg_wants_stream(a->store, job->dim * (s->dtype == NRG_F32 ? 4 : 2) <= 256 ? l->bytes / 4 : l->bytes);
     job->far = l->bytes > 16 * nrg_l2_bytes();
     job->accumulate = a->accumulate != 0;
@@ -117,17 +112,15 @@ static void fill_job(nrg_norm_backward_job *job, const nrg_norm_spec *s, const n
 #include "../operands/precheck.h"
 
 /* Everything that both phases check. */
-static __attribute__((noinline)) nrg_status lay(nrg_laid *l, const nrg_norm_spec *s, const nrg_norm_backward_args *a, int ith,
-                                                int nth)
+NRG_OWN_FRAME nrg_status lay(nrg_laid *l, const nrg_norm_spec *s, const nrg_norm_backward_args *a, int ith, int nth)
 {
     const int is_plain =
         s && a && nrg_norm_is_matrix(s, a->rows2, a->rows3) && norm_backward_precheck(s, a, ith, nth, l) == NRG_OK;
     return is_plain ? NRG_OK : NRG_LAY(l, norm_backward, s, a);
 }
 
-/* In a frame of its own: what checking takes shall not lie below the kernel. */
-static __attribute__((noinline)) nrg_status make_job(nrg_norm_backward_job *job, nrg_planes *planes, const nrg_norm_spec *s,
-                                                     const nrg_norm_backward_args *a, int ith, int nth)
+NRG_OWN_FRAME nrg_status make_job(nrg_norm_backward_job *job, nrg_planes *planes, const nrg_norm_spec *s,
+                                  const nrg_norm_backward_args *a, int ith, int nth)
 {
     nrg_laid l;
     const nrg_status status = lay(&l, s, a, ith, nth);
@@ -141,7 +134,7 @@ static __attribute__((noinline)) nrg_status make_job(nrg_norm_backward_job *job,
 
 NRG_TABLES(norm_backward)
 
-static __attribute__((noinline)) void run(const nrg_norm_backward_job *job, nrg_dtype dtype)
+NRG_OWN_FRAME void run(const nrg_norm_backward_job *job, nrg_dtype dtype)
 {
     if (job->row_begin < job->row_end && (job->dx || job->dy || job->dz || job->dw || job->db))
         NRG_ACTIVE_KERNEL(norm_backward, dtype)(job);
@@ -153,10 +146,9 @@ nrg_status nrg_norm_backward_workspace(const nrg_norm_spec *spec, const nrg_norm
                          NRG_NORM_BACKWARD_WORKSPACE_N_SPACE, sizeof(double));
 }
 
-/* Columns begin to end of the sums. Without rows there are no blocks and no
- * workspace, and the sums are 0. */
-static __attribute__((noinline)) void reduce_columns(const nrg_norm_spec *spec, const nrg_norm_backward_args *args, size_t blocks,
-                                                     size_t begin, size_t end)
+/* Columns begin to end of the sums. Without rows there are no blocks and no workspace, and the sums are 0. */
+NRG_OWN_FRAME void reduce_columns(const nrg_norm_spec *spec, const nrg_norm_backward_args *args, size_t blocks, size_t begin,
+                                  size_t end)
 {
     const size_t dim = nrg_norm_w_dim(spec);
     const double *const partial = args->workspace;

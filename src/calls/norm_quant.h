@@ -7,7 +7,7 @@
 #include "../job/norm.h"
 #include "../job/quantize.h"
 #include "planes.h"
-#include "share.h"
+#include "call.h"
 
 /* Of a spec and of args, nrg_norm_args or nrg_norm_sandwich_args. */
 #define NRG_NORM_QUANT(spec, a, q_stride_, scales_stride_)                                                                       \

@@ -8,8 +8,7 @@
 #include "norm_backward.h"
 #include "norm_formula.h"
 #include "rope_job.h"
-#include "share.h"
-#include "tables.h"
+#include "call.h"
 
 #define NRG_MAKE "../operands/table.h"
 #include "../operands/norm_rope_calls.def"
@@ -26,11 +25,9 @@ _Static_assert((int)NRG_NORM_ROPE_N_TABLE_ROWS == (int)NRG_ROPE_N_TABLE_ROWS && 
 #define NRG_NAME norm_rope_forward
 #include "../operands/precheck.h"
 
-/* In a frame of its own: what checking takes shall not lie below the kernel. */
-static __attribute__((noinline)) nrg_status make_jobs(nrg_norm_rope_job both[2], rope_batches batches[2],
-                                                      const nrg_norm_spec *norm, const nrg_rope_spec *spec,
-                                                      const nrg_rope_args *rope, const nrg_norm_args *q, const nrg_norm_args *k,
-                                                      int ith, int nth)
+NRG_OWN_FRAME nrg_status make_jobs(nrg_norm_rope_job both[2], rope_batches batches[2], const nrg_norm_spec *norm,
+                                   const nrg_rope_spec *spec, const nrg_rope_args *rope, const nrg_norm_args *q,
+                                   const nrg_norm_args *k, int ith, int nth)
 {
     static const nrg_norm_args none = {.size = sizeof none}; /* which NULL stands for */
     nrg_laid l;
@@ -59,8 +56,7 @@ static __attribute__((noinline)) nrg_status make_jobs(nrg_norm_rope_job both[2],
 }
 
 /* A share of all batches, which has rows. Statistics of the batches lie one after the other. */
-static __attribute__((noinline)) void run_batches(nrg_norm_rope_kernel *norm_rope, const nrg_norm_rope_job *all,
-                                                  const rope_batches *b)
+NRG_OWN_FRAME void run_batches(nrg_norm_rope_kernel *norm_rope, const nrg_norm_rope_job *all, const rope_batches *b)
 {
     nrg_norm_rope_job one = *all;
     for (size_t batch = all->rope.begin / b->rows; batch * b->rows < all->rope.end; batch++) {
@@ -151,7 +147,7 @@ static void set_rows(nrg_norm_backward_args *a, const shape *s)
 }
 
 /* Checks everything, and makes both halves. */
-static __attribute__((noinline)) nrg_status make_halves(half h[2], const void *const *part, int ith, int nth)
+NRG_OWN_FRAME nrg_status make_halves(half h[2], const void *const *part, int ith, int nth)
 {
     nrg_checked c;
     nrg_rope_job job[2];

@@ -9,9 +9,7 @@
 #include "norm_formula.h"
 #include "norm_quant.h"
 #include "planes.h"
-#include "share.h"
-#include "stream.h"
-#include "tables.h"
+#include "call.h"
 
 #define NRG_MAKE "../operands/table.h"
 #include "../operands/norm_sandwich_calls.def"
@@ -40,10 +38,8 @@ static void set_planes(nrg_planes *p, size_t stride[OWN_TENSORS], const nrg_norm
         stride[i] = p->stride[i][0];
 }
 
-/* In a frame of its own: what checking takes shall not lie below the kernel. */
-static __attribute__((noinline)) nrg_status make_job(nrg_norm_sandwich_job *job, nrg_norm_quant *quant, nrg_planes *planes,
-                                                     const nrg_norm_spec *one, const nrg_norm_spec *two,
-                                                     const nrg_norm_sandwich_args *a, int ith, int nth)
+NRG_OWN_FRAME nrg_status make_job(nrg_norm_sandwich_job *job, nrg_norm_quant *quant, nrg_planes *planes, const nrg_norm_spec *one,
+                                  const nrg_norm_spec *two, const nrg_norm_sandwich_args *a, int ith, int nth)
 {
     nrg_laid l;
     const nrg_status status = NRG_LAY(&l, norm_sandwich_forward, one, two, a);
@@ -113,8 +109,8 @@ static void move_to_plane(nrg_norm_job *job, const nrg_norm_job *from, const nrg
     job->rstd = from->rstd ? from->rstd + first : NULL;
 }
 
-static __attribute__((noinline)) void run_planes(nrg_norm_sandwich_kernel *sandwich, const nrg_norm_sandwich_job *all,
-                                                 nrg_norm_quant *quant, const nrg_planes *p)
+NRG_OWN_FRAME void run_planes(nrg_norm_sandwich_kernel *sandwich, const nrg_norm_sandwich_job *all, nrg_norm_quant *quant,
+                              const nrg_planes *p)
 {
     nrg_norm_sandwich_job one = *all;
     const nrg_norm_quant to = all->second.quant ? *quant : (nrg_norm_quant){.q = NULL};
@@ -179,7 +175,7 @@ typedef struct halves {
     ((to)->to_field = (from)->field, (void)memcpy((to)->to_field##_stride, (from)->field##_stride, sizeof(from)->field##_stride))
 
 /* Checks everything, and makes both halves. */
-static __attribute__((noinline)) nrg_status make_halves(halves *h, const void *const *part, int ith, int nth)
+NRG_OWN_FRAME nrg_status make_halves(halves *h, const void *const *part, int ith, int nth)
 {
     nrg_checked c;
     const nrg_status status = nrg_check(&c, &nrg_call_norm_sandwich_backward, part, ith, nth);

@@ -9,7 +9,6 @@
 #include "norm_formula.h"
 #include "qkv_slots.h"
 #include "rope_slice.h"
-#include "tables.h"
 
 #define NRG_MAKE "../operands/table.h"
 #include "../operands/qkv_calls.def"
@@ -75,9 +74,8 @@ static inline void complete(qkv_call *call, const nrg_norm_spec *norm, const nrg
 #define NRG_NAME qkv
 #include "../operands/precheck.h"
 
-/* In a frame of its own: what checking takes shall not lie below the kernels. */
-static __attribute__((noinline)) nrg_status make_call(qkv_call *call, const nrg_norm_spec *norm, const nrg_rope_spec *rope,
-                                                      const nrg_qkv_args *a, int backward, int ith, int nth)
+NRG_OWN_FRAME nrg_status make_call(qkv_call *call, const nrg_norm_spec *norm, const nrg_rope_spec *rope, const nrg_qkv_args *a,
+                                   int backward, int ith, int nth)
 {
     nrg_laid l;
     const nrg_rope_shares shares = {nth > 0 ? nth : 1, backward};

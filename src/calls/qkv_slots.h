@@ -10,7 +10,7 @@
 
 #include <string.h>
 
-#include "../../include/nrg/base.h"
+#include "call.h"
 
 enum { QKV_SLOTS_FEW = 48, QKV_WINDOW_WORDS = 256, QKV_WINDOW = 64 * QKV_WINDOW_WORDS };
 
@@ -26,7 +26,7 @@ static inline int qkv_few_slots_differ(const int64_t *slots, size_t tokens)
     return 1;
 }
 
-static __attribute__((noinline)) int qkv_many_slots_differ(const int64_t *slots, size_t tokens)
+NRG_OWN_FRAME int qkv_many_slots_differ(const int64_t *slots, size_t tokens)
 {
     uint64_t words[QKV_WINDOW_WORDS];
     int64_t begin = INT64_MAX;

@@ -2,14 +2,10 @@
  *
  * SPDX-License-Identifier: MIT */
 #include "../job/quantize.h"
-#include "../operands/check.h"
 #include "../operands/place.h"
 #include "../operands/quantize.h"
-#include "../kernels.h"
 #include "planes.h"
-#include "share.h"
-#include "stream.h"
-#include "tables.h"
+#include "call.h"
 
 #define NRG_MAKE "../operands/table.h"
 #include "../operands/quantize_calls.def"
@@ -45,9 +41,7 @@ NRG_INLINE void fill(nrg_quantize_job *job, nrg_planes *p, size_t rows, size_t r
     planes_fold(p, 1);
 }
 
-/* In frames of their own: what checking takes shall not lie below the kernel. */
-static __attribute__((noinline)) nrg_status make_quantize(nrg_quantize_job *job, nrg_planes *p, const nrg_quantize_args *a,
-                                                          int ith, int nth)
+NRG_OWN_FRAME nrg_status make_quantize(nrg_quantize_job *job, nrg_planes *p, const nrg_quantize_args *a, int ith, int nth)
 {
     nrg_laid l;
     const nrg_status status = quantize_precheck(a, ith, nth, &l) == NRG_OK ? NRG_OK : NRG_LAY(&l, quantize, a);
@@ -67,8 +61,7 @@ static __attribute__((noinline)) nrg_status make_quantize(nrg_quantize_job *job,
     return NRG_OK;
 }
 
-static __attribute__((noinline)) nrg_status make_dequantize(nrg_quantize_job *job, nrg_planes *p, const nrg_dequantize_args *a,
-                                                            int ith, int nth)
+NRG_OWN_FRAME nrg_status make_dequantize(nrg_quantize_job *job, nrg_planes *p, const nrg_dequantize_args *a, int ith, int nth)
 {
     nrg_laid l;
     const nrg_status status = dequantize_precheck(a, ith, nth, &l) == NRG_OK ? NRG_OK : NRG_LAY(&l, dequantize, a);

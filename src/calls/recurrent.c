@@ -1,13 +1,11 @@
 /* The public layer of the recurrent encodings: checks the arguments once, then calls through the table.
  *
  * SPDX-License-Identifier: MIT */
-#include "../internal.h"
 #include "../job/recurrent.h"
 #include "../operands/check.h"
 #include "../operands/recurrent.h"
 #include "reduce.h"
-#include "share.h"
-#include "tables.h"
+#include "call.h"
 
 #define NRG_MAKE "../operands/table.h"
 #include "../operands/recurrent_calls.def"
@@ -55,8 +53,8 @@ nrg_status nrg_recurrent_backward_workspace(const nrg_recurrent_backward_args *a
 }
 
 /* Everything that the two phases check. The job has no share yet. */
-static __attribute__((noinline)) nrg_status make_backward_job(nrg_recurrent_backward_job *job,
-                                                              const nrg_recurrent_backward_args *a, int ith, int nth)
+NRG_OWN_FRAME nrg_status make_backward_job(nrg_recurrent_backward_job *job, const nrg_recurrent_backward_args *a, int ith,
+                                           int nth)
 {
     nrg_laid l;
     const nrg_status status = NRG_LAY(&l, recurrent_backward, a);

@@ -1,13 +1,11 @@
 /* The public layer of nrg/relative.h: checks the arguments once, then calls through the table.
  *
  * SPDX-License-Identifier: MIT */
-#include "../internal.h"
 #include "../job/relative.h"
 #include "../operands/check.h"
 #include "../operands/heads.h"
 #include "../operands/relative.h"
-#include "share.h"
-#include "tables.h"
+#include "call.h"
 
 #define NRG_MAKE "../operands/table.h"
 #include "../operands/relative_calls.def"
@@ -17,10 +15,9 @@ _Static_assert((int)NRG_RELATIVE_SCORES_TABLE == (int)NRG_RELATIVE_VALUES_TABLE 
                    (int)NRG_RELATIVE_SCORES_Q == (int)NRG_RELATIVE_BACKWARD_Q,
                "operands of one number, whichever the call");
 
-/* In a frame of its own: what checking takes shall not lie below the kernel. A job whose end is not behind its begin has nothing
+/* A job whose end is not behind its begin has nothing
  * to do. Operands that a call does not have are NULL; the strides of ignored ones are 0. */
-static __attribute__((noinline)) nrg_status make_job(nrg_relative_job *job, const nrg_call *call, const nrg_relative_args *a,
-                                                     int ith, int nth)
+NRG_OWN_FRAME nrg_status make_job(nrg_relative_job *job, const nrg_call *call, const nrg_relative_args *a, int ith, int nth)
 {
     nrg_laid l;
     const nrg_status status = nrg_lay(&l, call, (const void *const[]){a}, ith, nth);

@@ -1,14 +1,11 @@
 /* The public layer of nrg/relative_shift.h: checks the arguments once, then calls through the table.
  *
  * SPDX-License-Identifier: MIT */
-#include "../internal.h"
 #include "../job/relative.h"
 #include "../operands/check.h"
 #include "../operands/heads.h"
 #include "../operands/relative_shift.h"
-#include "share.h"
-#include "stream.h"
-#include "tables.h"
+#include "call.h"
 
 #define NRG_MAKE "../operands/table.h"
 #include "../operands/relative_shift_calls.def"

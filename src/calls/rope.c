@@ -10,8 +10,7 @@
 #include "../operands/place.h"
 #include "quick.h"
 #include "rope_job.h"
-#include "share.h"
-#include "tables.h"
+#include "call.h"
 
 #define NRG_MAKE "../operands/table.h"
 #include "../operands/rope_calls.def"
@@ -37,9 +36,7 @@ nrg_status nrg_rope_frequencies(const nrg_rope_spec *spec, double *frequencies, 
 #define NRG_NAME rope_table
 #include "../operands/precheck.h"
 
-/* In a frame of its own, which does not lie below the kernel: a precheck keeps what it has placed. */
-static __attribute__((noinline)) nrg_status lay_table(nrg_laid *l, const nrg_rope_spec *s, const nrg_rope_table_args *a, int ith,
-                                                      int nth)
+NRG_OWN_FRAME nrg_status lay_table(nrg_laid *l, const nrg_rope_spec *s, const nrg_rope_table_args *a, int ith, int nth)
 {
     return rope_table_precheck(s, a, ith, nth, l) == NRG_OK ? NRG_OK : NRG_LAY(l, rope_table, s, a);
 }
@@ -135,9 +132,9 @@ static inline int is_plain(nrg_rope_job job[2], const nrg_rope_spec *s, const nr
     return a->table_ids ? sound && rope_positions_fit(a->table_ids, tokens, table_rows) : sound & (table_rows >= tokens);
 }
 
-/* All other calls. In a frame of its own: what checking takes shall not lie below the kernel. */
-static __attribute__((noinline)) nrg_status make_jobs(nrg_rope_job job[2], rope_batches batches[2], const nrg_rope_spec *spec,
-                                                      const nrg_rope_args *args, int ith, int nth, int backward)
+/* All other calls. */
+NRG_OWN_FRAME nrg_status make_jobs(nrg_rope_job job[2], rope_batches batches[2], const nrg_rope_spec *spec,
+                                   const nrg_rope_args *args, int ith, int nth, int backward)
 {
     nrg_laid l;
     nrg_status status = NRG_LAY(&l, rope, spec, args);

@@ -7,8 +7,7 @@
 #include "../job/rope.h"
 #include "../operands/check.h"
 #include "../operands/rope.h"
-#include "share.h"
-#include "stream.h"
+#include "call.h"
 
 /* Share ith of nth of a table. */
 static inline void rope_fill_table_job(nrg_position_table_job *job, const nrg_rope_spec *s, const nrg_rope_table_args *a,

@@ -49,9 +49,9 @@ static void set_tensor(batches *b, const positions_call *call, const nrg_laid *l
     b->o_stride = o_stride[2];
 }
 
-/* In a separate frame: what checking takes shall not lie below the kernels. heads is 0 if there is nothing to do. */
-static __attribute__((noinline)) nrg_status make_call(positions_call *call, const nrg_rope_spec *spec,
-                                                      const nrg_rope_positions_args *a, int backward, int ith, int nth)
+/* heads is 0 if there is nothing to do. */
+NRG_OWN_FRAME nrg_status make_call(positions_call *call, const nrg_rope_spec *spec, const nrg_rope_positions_args *a,
+                                   int backward, int ith, int nth)
 {
     nrg_laid l;
     const nrg_rope_shares shares = {nth > 0 ? nth : 1, backward};

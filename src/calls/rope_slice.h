@@ -68,8 +68,7 @@ static inline size_t rope_layout(const rope_slice *s, int nth)
 }
 
 /* Frequencies into the slice, if they are not there. 0, and nothing is written: there are none. */
-static __attribute__((noinline)) int rope_make_frequencies(const rope_slice *s, const nrg_rope_spec *spec, size_t pairs, int keep,
-                                                           int nth)
+NRG_OWN_FRAME int rope_make_frequencies(const rope_slice *s, const nrg_rope_spec *spec, size_t pairs, int keep, int nth)
 {
     nrg_rope_kept *k = s->kept;
     double magnitude;

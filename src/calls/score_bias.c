@@ -1,15 +1,11 @@
 /* The public layer of attention score biases: checks the arguments once, then calls through the table.
  *
  * SPDX-License-Identifier: MIT */
-#include "../internal.h"
 #include "../job/score_bias.h"
-#include "../operands/check.h"
 #include "../operands/heads.h"
 #include "../operands/place.h"
 #include "../operands/score_bias.h"
-#include "share.h"
-#include "stream.h"
-#include "tables.h"
+#include "call.h"
 
 #define NRG_MAKE "../operands/table.h"
 #include "../operands/score_bias_calls.def"
@@ -20,8 +16,7 @@ size_t nrg_score_bias_diagonals(size_t queries, size_t keys) { return nrg_diagon
 #define NRG_NAME score_bias_forward
 #include "../operands/precheck.h"
 
-/* In a frame of its own, which does not lie below the kernel: a precheck keeps what it has placed. */
-static __attribute__((noinline)) nrg_status lay(nrg_laid *l, const nrg_score_bias_args *a, int ith, int nth)
+NRG_OWN_FRAME nrg_status lay(nrg_laid *l, const nrg_score_bias_args *a, int ith, int nth)
 {
     return score_bias_forward_precheck(a, ith, nth, l) == NRG_OK ? NRG_OK : NRG_LAY(l, score_bias_forward, a);
 }

@@ -2,12 +2,10 @@
  *
  * SPDX-License-Identifier: MIT */
 #include "../exact/rope_frequencies.h"
-#include "../internal.h"
 #include "../job/rope.h"
 #include "../operands/place.h"
 #include "../operands/sinusoidal.h"
-#include "share.h"
-#include "tables.h"
+#include "call.h"
 
 #define NRG_MAKE "../operands/table.h"
 #include "../operands/sinusoidal_calls.def"
@@ -32,9 +30,7 @@ static const nrg_table_order orders[] = {
 #define NRG_NAME sinusoidal_table
 #include "../operands/precheck.h"
 
-/* In a frame of its own, which does not lie below the kernel: a precheck keeps what it has placed. */
-static __attribute__((noinline)) nrg_status lay_table(nrg_laid *l, const nrg_sinusoidal_spec *s, const nrg_sinusoidal_args *a,
-                                                      int ith, int nth)
+NRG_OWN_FRAME nrg_status lay_table(nrg_laid *l, const nrg_sinusoidal_spec *s, const nrg_sinusoidal_args *a, int ith, int nth)
 {
     return sinusoidal_table_precheck(s, a, ith, nth, l) == NRG_OK ? NRG_OK : NRG_LAY(l, sinusoidal_table, s, a);
 }

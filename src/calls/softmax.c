@@ -3,14 +3,10 @@
  * SPDX-License-Identifier: MIT */
 #include <float.h>
 
-#include "../internal.h"
 #include "../job/softmax.h"
-#include "../operands/check.h"
 #include "../operands/place.h"
 #include "../operands/softmax.h"
-#include "share.h"
-#include "stream.h"
-#include "tables.h"
+#include "call.h"
 
 #define NRG_MAKE "../operands/table.h"
 #include "../operands/softmax_calls.def"
@@ -65,8 +61,7 @@ static inline void fill_job(nrg_softmax_job *job, const nrg_softmax_args *a, con
     job->stream = nrg_wants_stream(a->store, l->bytes);
 }
 
-/* In a frame of its own: what a precheck keeps shall not lie below the kernel. */
-static __attribute__((noinline)) nrg_status make_job(nrg_softmax_job *job, const nrg_softmax_args *a, int ith, int nth)
+NRG_OWN_FRAME nrg_status make_job(nrg_softmax_job *job, const nrg_softmax_args *a, int ith, int nth)
 {
     nrg_laid l;
     const nrg_status status = softmax_forward_precheck(a, ith, nth, &l) == NRG_OK ? NRG_OK : NRG_LAY(&l, softmax_forward, a);
@@ -116,8 +111,7 @@ nrg_status nrg_softmax_part_check(const nrg_softmax_args *args, const nrg_softma
 #define NRG_NAME softmax_backward
 #include "../operands/precheck.h"
 
-static __attribute__((noinline)) nrg_status make_backward_job(nrg_softmax_backward_job *job, const nrg_softmax_backward_args *a,
-                                                              int ith, int nth)
+NRG_OWN_FRAME nrg_status make_backward_job(nrg_softmax_backward_job *job, const nrg_softmax_backward_args *a, int ith, int nth)
 {
     nrg_laid l;
     const nrg_status status = softmax_backward_precheck(a, ith, nth, &l) == NRG_OK ? NRG_OK : NRG_LAY(&l, softmax_backward, a);

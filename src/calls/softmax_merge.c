@@ -2,10 +2,9 @@
  *
  * SPDX-License-Identifier: MIT */
 #include "../exact/softmax_base.h"
-#include "../internal.h"
 #include "../operands/check.h"
 #include "../operands/softmax.h"
-#include "share.h"
+#include "call.h"
 
 /* A sum with what its additions have lost. */
 typedef struct two_doubles {

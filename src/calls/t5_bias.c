@@ -7,7 +7,7 @@
 #include "../exact/t5_rule.h"
 #include "../operands/check.h"
 #include "../operands/score_bias.h"
-#include "share.h"
+#include "call.h"
 
 int nrg_t5_bucket(int64_t distance, int bidirectional, int buckets, int max_distance)
 {

@@ -1,10 +1,32 @@
-/* Whether a call's outputs go past the caches.
+/* What the files of calls share: frames, tables of kernels, the part of a call's work that is one thread's, and whether its
+ * outputs go past the caches.
  *
  * SPDX-License-Identifier: MIT */
-#ifndef NRG_CALLS_STREAM_H
-#define NRG_CALLS_STREAM_H
+#ifndef NRG_CALLS_CALL_H
+#define NRG_CALLS_CALL_H
 
 #include "../internal.h"
+
+/* A function with a frame of its own: what checking takes shall not lie below the kernel. */
+#define NRG_OWN_FRAME static __attribute__((noinline))
+
+/* The tables of an op, one for each dtype: a kernel for every path of the build, or the link fails. The file of a call has this
+ * once for each op. A program that is linked with --gc-sections keeps the tables of what it calls, and their kernels. */
+#define NRG_ENTRY(path, isa, op, dtype) nrg_##path##_##op##_##dtype,
+#define NRG_TABLE(op, dtype)                                                                                                     \
+    nrg_##op##_kernel *const nrg_##op##_##dtype##_kernels[NRG_PATHS] = {NRG_EACH_PATH(NRG_ENTRY, op, dtype)};
+#define NRG_TABLES(op) NRG_TABLE(op, f32) NRG_TABLE(op, f16) NRG_TABLE(op, bf16)
+
+/* Where share ith of nth of n units begins: n·ith/nth without the product, which may not fit. Most calls are one share, and a
+ * division takes a tenth of a short row. */
+static inline size_t nrg_share(size_t n, int ith, int nth)
+{
+    if (nth == 1)
+        return ith ? n : 0;
+    size_t i = (size_t)ith, count = (size_t)nth;
+    size_t each = n / count, left = n % count;
+    return each * i + (i < left ? i : left);
+}
 
 /* What an L1 holds of a call, x86's being 32 to 48 KB. */
 enum { NRG_NEAR_BYTES = 48 << 10 };
