@@ -19,7 +19,10 @@ typedef enum act_kind {
     ACT_LIMITED, /* f·g(x) of the limited x and f of a gated linear unit */
 } act_kind;
 
-enum { ACT_STEP = (int)V_ACT * VN };
+enum {
+    ACT_STEP = (int)V_ACT * VN,
+    ACT_FEW = V_SMALL ? V_ACT_SIDE : V_ACT_SIDE / 2 /* vectors side by side where V_ACT_SIDE of them gain little */
+};
 
 /* ---- a step ---- */
 
