@@ -200,8 +200,8 @@ NRG_INLINE vd gradient_in_double(const gradient_strip *c, size_t k, vd d, vd x, 
 }
 
 /* at: of the run; planes: of its one row. */
-static __attribute__((noinline)) void apply_backward_fallback(const backward_pass *w, const backward_run *run,
-                                                              const backward_rows *at)
+static __attribute__((noinline, cold)) void apply_backward_fallback(const backward_pass *w, const backward_run *run,
+                                                                    const backward_rows *at)
 {
     const float *f = run->f;
     const gradient_row of = {v_set1(f[F_CENTRE]), v_set1(f[F_ALPHA]), v_set1(f[F_MINUS_BETA]), v_set1(f[F_GAMMA])};

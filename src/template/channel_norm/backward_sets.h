@@ -192,8 +192,8 @@ static __attribute__((noinline)) unsigned finish_channels(const backward_pass *w
 }
 
 /* BACKWARD_AGAIN channels from number `first` on, in integers. */
-static __attribute__((noinline)) void finish_again(const backward_pass *w, const backward_rows *at, size_t first,
-                                                   backward_known *known)
+static __attribute__((noinline, cold)) void finish_again(const backward_pass *w, const backward_rows *at, size_t first,
+                                                         backward_known *known)
 {
     const size_t channels = lesser(at->block.channels - first, BACKWARD_AGAIN);
     backward_rows some = some_backward_rows(at, first, channels);

@@ -147,7 +147,7 @@ NRG_INLINE int small_set_betas(small_set_factors *f, size_t sets, int centred)
 }
 
 /* The same to the last case. */
-static __attribute__((noinline)) int small_sets_are_plain(const backward_small *m, const small_set_factors *f)
+static __attribute__((noinline, cold)) int small_sets_are_plain(const backward_small *m, const small_set_factors *f)
 {
     int plain = 1;
     for (size_t i = 0; i < m->sets; i++) {

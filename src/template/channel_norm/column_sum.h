@@ -312,8 +312,8 @@ static int some_need_integers(const channel_totals *totals, size_t first, size_t
 }
 
 /* Sets first to first + count, whose sums then are the doubles nearest to them. */
-static __attribute__((noinline)) void sum_some_again(const channel_pass *w, const channel_sets *all, size_t first, size_t count,
-                                                     channel_totals *totals)
+static __attribute__((noinline, cold)) void sum_some_again(const channel_pass *w, const channel_sets *all, size_t first,
+                                                           size_t count, channel_totals *totals)
 {
     int64_t records[SETS_AGAIN * NRG_CHANNEL_NORM_SUMS_WORDS];
     const sums_sink sink = {NULL, records};
@@ -339,7 +339,7 @@ static __attribute__((noinline)) void sum_set_block(const channel_pass *w, const
 }
 
 /* Where the sums are all that is wanted. */
-static __attribute__((noinline)) void write_block(const channel_pass *w, const channel_sets *sets, channel_totals *totals)
+static __attribute__((noinline, cold)) void write_block(const channel_pass *w, const channel_sets *sets, channel_totals *totals)
 {
     const sums_sink sink = {totals, NULL};
     sum_sets(w, sets, &sink);

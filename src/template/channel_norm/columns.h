@@ -71,9 +71,9 @@ static __attribute__((noinline)) void apply_wide(const channel_pass *w, const ch
 }
 
 /* A block with columns that are computed in double, a few sets at a time: their statistics once more. */
-static __attribute__((noinline)) void apply_fallback_sets(const channel_pass *w, const channel_sets *sets,
-                                                          const channel_totals *totals, const channel_column_factors *f,
-                                                          size_t row, size_t row_end)
+static __attribute__((noinline, cold)) void apply_fallback_sets(const channel_pass *w, const channel_sets *sets,
+                                                                const channel_totals *totals, const channel_column_factors *f,
+                                                                size_t row, size_t row_end)
 {
     enum { AT_ONCE = 16 };
     const size_t columns = sets->channels_each * sets->per;

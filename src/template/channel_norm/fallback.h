@@ -21,8 +21,8 @@ typedef struct strip_factors {
 } strip_factors;
 
 /* Columns `first` to `first` + width of a block with `per` columns a channel. */
-static __attribute__((noinline)) void fill_strip(strip_factors *to, const channel_block *block, size_t first, size_t width,
-                                                 size_t per, nrg_dtype D)
+static __attribute__((noinline, cold)) void fill_strip(strip_factors *to, const channel_block *block, size_t first, size_t width,
+                                                       size_t per, nrg_dtype D)
 {
     memset(to, 0, sizeof *to);
     for (size_t k = 0; k < width; k++) {
@@ -46,7 +46,7 @@ NRG_INLINE vf normalized_in_double(vf x, const strip_factors *f, size_t k)
 }
 
 /* A strip, of which some columns are plain or none is; or a row of a plane, all of whose columns are alike. */
-static __attribute__((noinline)) void apply_strip(const channel_run *at, const strip_factors *f, nrg_dtype D)
+static __attribute__((noinline, cold)) void apply_strip(const channel_run *at, const strip_factors *f, nrg_dtype D)
 {
     const size_t size = bytes_of(1, D, 0), o_size = at->finish == CHANNEL_TO_STAGE ? sizeof(float) : size;
     const apply_policy columns = {D, at->fast, 0};

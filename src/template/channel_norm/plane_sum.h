@@ -79,7 +79,7 @@ static __attribute__((noinline)) void end_exactly(const channel_pass *w, plane_s
 }
 
 /* The present segment, which floats do not serve, once more in double. */
-static __attribute__((noinline)) void sum_exactly(const channel_pass *w, plane_sum *sum, const channel_runs *runs)
+static __attribute__((noinline, cold)) void sum_exactly(const channel_pass *w, plane_sum *sum, const channel_runs *runs)
 {
     const char *x = runs->x;
     for (size_t left = runs->count, n; left; left -= n, x += runs->stride) {
@@ -167,7 +167,7 @@ static void start_set(const channel_pass *w, plane_sum *sum, size_t n, size_t un
 }
 
 /* The same set again, in integers. */
-static __attribute__((noinline)) void sum_set_again(const channel_pass *w, size_t n, size_t unit, int64_t *record)
+static __attribute__((noinline, cold)) void sum_set_again(const channel_pass *w, size_t n, size_t unit, int64_t *record)
 {
     plane_sum sum;
     start_set(w, &sum, n, unit);
@@ -178,7 +178,7 @@ static __attribute__((noinline)) void sum_set_again(const channel_pass *w, size_
     nrg_sums_carry(record);
 }
 
-static __attribute__((noinline)) nrg_set_sums sums_again(const channel_pass *w, size_t n, size_t unit)
+static __attribute__((noinline, cold)) nrg_set_sums sums_again(const channel_pass *w, size_t n, size_t unit)
 {
     int64_t record[NRG_CHANNEL_NORM_SUMS_WORDS];
     sum_set_again(w, n, unit, record);
@@ -194,7 +194,7 @@ static inline nrg_channel_statistics finish_plane(const channel_pass *w, size_t 
 }
 
 /* The sums are all that is wanted. */
-static __attribute__((noinline)) void write_sums(const channel_pass *w, size_t n, size_t unit, const channel_total *total)
+static __attribute__((noinline, cold)) void write_sums(const channel_pass *w, size_t n, size_t unit, const channel_total *total)
 {
     int64_t *record = w->job->sums + (w->job->groups ? n * w->job->groups + unit : unit) * NRG_CHANNEL_NORM_SUMS_WORDS;
     if (total->state) {
