@@ -280,26 +280,46 @@ static int is_in_memory(const trial *t, const verdict_operand *operands)
     for (int i = 0; i < call_of(t)->operand_count; i++) {
         const nrg_operand *o = &call_of(t)->operands[i];
         const size_t at = (size_t)(pointer_of(t, i) - memory);
-        size_t span;
+        size_t span, room = 0;
+        if (o->room)
+            memcpy(&room, (char *)t->part[o->part] + o->room, sizeof room);
         if (operands[i].is_there && operands[i].has_elements &&
-            (!verdict_span(o, &operands[i], t->part[o->part], &span) || at > t->room || span > t->room - at))
+            (!verdict_span(o, &operands[i], t->part[o->part], &span) || at > t->room || span > t->room - at || room > span))
             return 0;
     }
     return 1;
 }
 
-/* Every option, and numbers in all fields: a call that accepts one is made where it is an option and operands are memory. */
-static void word(trial *t, int part, size_t at, const void *value, size_t bytes, int is_option)
+/* What a call may find wrong that its options do not show: contents of operands, and angles that it computes. */
+enum {
+    OF_CONTENTS = NRG_BIT(NRG_ERR_COUNT) | NRG_BIT(NRG_ERR_POSITION) | NRG_BIT(NRG_ERR_WORKSPACE) | NRG_BIT(NRG_ERR_CONSTANT)
+};
+
+/* A field of another value: one share of the call refuses it or, where it may be accepted and all operands are memory, runs. */
+static void word(trial *t, int part, size_t at, const void *value, size_t bytes, int may_be_accepted)
 {
     nrg_sizes sizes;
     verdict_operand operands[NRG_OPERANDS];
+    uint64_t was;
+    memcpy(&was, t->parts[part] + at, bytes);
     set_bytes(t->part[part], at, value, bytes);
-    const nrg_status status = verdict_measure(call_of(t), (const void *const *)t->part, &sizes, operands);
-    if (status != NRG_OK)
-        refused(t, status);
-    else if (is_option && is_in_memory(t, operands))
-        judged(t);
-    set_up(t);
+    const void *const *const parts = (const void *const *)t->part;
+    const int options_fit = verdict_measure(call_of(t), parts, &sizes, operands) == NRG_OK,
+              may_run = options_fit && may_be_accepted && is_in_memory(t, operands);
+    if (!options_fit || may_run) {
+        int is_open;
+        const nrg_status should = verdict_of(call_of(t), parts, 0, 1, &is_open);
+        const nrg_status got = run(t, 0, 1), said = sound_has_shares(t->sound) ? sound_ask(t->sound, t->part) : got;
+        const uint32_t allowed =
+            NRG_BIT(should) | (should == NRG_OK ? OF_CONTENTS : 0) | (is_open ? NRG_BIT(NRG_ERR_OVERLAP) : 0);
+        if (!(allowed >> got & 1) || said != (got == NRG_ERR_UNALLOCATED ? NRG_OK : got))
+            complain(t, got, should);
+        compare(t, got);
+    }
+    if (may_run)
+        set_up(t);
+    else
+        set_bytes(t->part[part], at, &was, bytes);
 }
 
 /* Whether the field is long enough for the number: a size_t may have 32 bits. */
@@ -308,13 +328,6 @@ static int fits(const sound_wrong *w) { return w->bytes == sizeof w->value || w-
 static void wrong_options(trial *t)
 {
     static char entry[64];
-    const nrg_call *call = call_of(t);
-    what = "an option";
-    for (int i = 0; i < call->range_count; i++) {
-        const nrg_range *r = &call->ranges[i];
-        for (uint32_t value = r->low - 1; value != r->low + r->span + 2 && r->span < 100; value++)
-            word(t, r->part, r->at, &value, sizeof value, 1);
-    }
     int variant = 0, all_fit = 1;
     for (int i = 0; i < t->sound->wrong_count; i++) {
         const sound_wrong *w = &t->sound->wrong[i];
@@ -337,34 +350,69 @@ static void wrong_options(trial *t)
     }
 }
 
-/* Whatever the fields of a struct are: numbers, pointers and floats in each place of four and eight bytes. */
+/* Behind the size of a struct that has one; none of the shares that a workspace is for, which others may be in. */
+static size_t first_field(const trial *t, int part) { return call_of(t)->parts[part].least ? sizeof(size_t) : 0; }
+
+static size_t end_of_fields(const trial *t, int part)
+{
+    return part == SOUND_SHARES && t->sound->workspace ? 0 : call_of(t)->parts[part].size;
+}
+
+static void values(trial *t, int part, size_t at, const void *list, size_t count, size_t bytes)
+{
+    for (size_t n = 0; n < count; n++)
+        word(t, part, at, (const char *)list + n * bytes, bytes, !t->sound->repeats);
+}
+
+/* Whatever the fields of a struct are: options, numbers, pointers and floats in each place of four and eight bytes, at the edges
+ * of what calls accept and beyond. A call that is refused writes nothing. */
 static void wrong_words(trial *t)
 {
-    static const float floats[] = {NAN, INFINITY, -INFINITY, -1, 1, FLT_MAX, -FLT_MAX};
-    static const double doubles[] = {NAN, INFINITY, -INFINITY, -1, 1, -5e-324, DBL_MAX};
+    enum { OPTIONS = 43, NUMBERS = 15 };
+    static const uint32_t words[] = {48,    56,    64,         77,         0x80,       0x100,      0x108,      0x128,
+                                     0x129, 0x200, 0xfffffff8, 0x7ffffffd, 0x7ffffffe, 0x7fffffff, 0x80000000, 0xffffffff};
+    static const uint64_t wide[] = {
+        0x0000000000000020, 0x0000000000000030, 0x0000000000000040, 0x0000000000000060, 0x0000000000000400, 0x000000001ffffffe,
+        0x000000001fffffff, 0x0000000040000000, 0x0000000080000000, 0x0000000080000001, 0x0000000080000002, 0x0000000100000000,
+        0x0000010000000000, 0x0fffffffffffffff, 0x1000000000000000, 0x1000000000000001, 0x2000000000000000, 0x2000000000000001,
+        0x4000000000000001, 0x7fffffffffffffff, 0x8000000000000000, 0xe000000000000000, 0xefffffffffffffff, 0xf000000000000000,
+        0xffffffffe0000002, 0xffffffffe0000003, 0xffffffffffffffe0, 0xfffffffffffffff8, 0xfffffffffffffffe, 0xffffffffffffffff};
+    static const float floats[] = {NAN,     1,        -1,       INFINITY,  -INFINITY,      FLT_MAX,         -FLT_MAX,
+                                   0x1p24f, -0x1p24f, 0x1p-24f, 0x1p-140f, 0x1.000002p24f, -0x1.000002p24f, 0x1.fffffep-25f};
+    static const double doubles[] = {NAN,   INFINITY, -INFINITY, 1,       -1,      2,       -1e-6,
+                                     1e308, -5e-324,  DBL_MAX,   0x1p-24, 0x1p-40, 0x1p400, 0x1p-400},
+                        edges[] = {0x1.fffffep127,         -0x1.fffffep127,       0x1.0000000000001p0,   0x1.fffffe0000001p127,
+                                   -0x1.fffffe0000001p127, 0x1.0000000000001p400, 0x1.fffffffffffffp-401};
     what = "a field";
+    memcpy(before, memory, t->room);
     for (int i = 0; i < call_of(t)->part_count; i++) {
-        const size_t first = call_of(t)->parts[i].least ? sizeof(size_t) : 0,
-                     end = i == SOUND_SHARES && t->sound->workspace ? 0 : call_of(t)->parts[i].size;
-        for (size_t at = first; at + 4 <= end; at += 4) {
-            uint32_t is;
-            uint64_t is_wide;
+        const size_t end = end_of_fields(t, i);
+        for (size_t at = first_field(t, i); at + 4 <= end; at += 4) {
+            uint32_t is, options[OPTIONS + 2];
             memcpy(&is, t->parts[i] + at, sizeof is);
-            memcpy(&is_wide, t->parts[i] + at, sizeof is_wide);
-            const uint32_t words[] = {0, 1, 2, 8, 77, UINT32_MAX, INT32_MAX, (uint32_t)INT32_MIN, is + 1, is - 1};
-            const uint64_t wide[] = {1, 2, 3, 64, UINT64_MAX, INT64_MIN, is_wide + 1, is_wide - 1};
-            for (size_t n = 0; n < NRG_COUNT(words); n++)
-                word(t, i, at, &words[n], sizeof words[n], 0);
-            for (size_t n = 0; n < NRG_COUNT(floats); n++)
-                word(t, i, at, &floats[n], sizeof floats[n], 0);
-            if (at % 8 || at + 8 > end)
-                continue;
-            for (size_t n = 0; n < NRG_COUNT(wide); n++)
-                word(t, i, at, &wide[n], sizeof wide[n], 0);
-            for (size_t n = 0; n < NRG_COUNT(doubles); n++)
-                word(t, i, at, &doubles[n], sizeof doubles[n], 0);
+            options[OPTIONS] = is - 1;
+            options[OPTIONS + 1] = is + 1;
+            for (uint32_t n = 0; n < OPTIONS; n++)
+                options[n] = n;
+            values(t, i, at, options, NRG_COUNT(options), sizeof options[0]);
+            values(t, i, at, words, NRG_COUNT(words), sizeof words[0]);
+            values(t, i, at, floats, NRG_COUNT(floats), sizeof floats[0]);
+        }
+        for (size_t at = first_field(t, i); at + 8 <= end; at += 8) {
+            uint64_t is, numbers[NUMBERS + 2];
+            memcpy(&is, t->parts[i] + at, sizeof is);
+            numbers[NUMBERS] = is - 1;
+            numbers[NUMBERS + 1] = is + 1;
+            for (uint64_t n = 0; n < NUMBERS; n++)
+                numbers[n] = n;
+            values(t, i, at, numbers, NRG_COUNT(numbers), sizeof numbers[0]);
+            values(t, i, at, wide, NRG_COUNT(wide), sizeof wide[0]);
+            values(t, i, at, doubles, NRG_COUNT(doubles), sizeof doubles[0]);
+            values(t, i, at, edges, NRG_COUNT(edges), sizeof edges[0]);
         }
     }
+    ck_assert_msg(memcmp(before, memory, t->room) == 0, "%s, variant %d: a refused call wrote something", sound_name(t->sound),
+                  t->variant);
 }
 
 static void wrong_shares(trial *t)
@@ -384,14 +432,34 @@ static void wrong_shares(trial *t)
     set_up(t);
 }
 
+/* Without an operand: by itself, together with another one, and with a workspace as small as it may then be, or smaller. */
+static void no_pointer(trial *t, int i)
+{
+    what = "no pointer";
+    for (int j = i; j < call_of(t)->operand_count; j++) {
+        set_pointer(t, i, NULL);
+        set_pointer(t, j, NULL);
+        judged(t);
+    }
+    what = "no pointer, and another workspace";
+    for (int j = 0; j < call_of(t)->operand_count; j++)
+        for (size_t less = 0; less < 2 && call_of(t)->operands[j].room && t->there >> j & 1; less++) {
+            nrg_sizes sizes;
+            verdict_operand operands[NRG_OPERANDS];
+            set_pointer(t, i, NULL);
+            if (verdict_measure(call_of(t), (const void *const *)t->part, &sizes, operands) == NRG_OK)
+                set_number(t, call_of(t)->operands[j].part, call_of(t)->operands[j].room,
+                           operands[j].row * operands[j].rows - less);
+            judged(t);
+        }
+}
+
 static void wrong_pointer(trial *t, int i)
 {
     const nrg_operand *o = &call_of(t)->operands[i];
     const verdict_operand v = t->operands[i];
     unsigned char *const at = pointer_of(t, i);
-    what = "no pointer";
-    set_pointer(t, i, NULL);
-    judged(t);
+    no_pointer(t, i);
     what = "a pointer that is not aligned";
     for (size_t off = 1; off < v.element; off *= 2) {
         set_pointer(t, i, at + off);
@@ -592,34 +660,91 @@ static void wrong_slices(trial *t, int i)
     }
 }
 
-/* Without tokens, samples, rows: with the pointers as they are, and without any. */
+/* What there is to do where numbers are 0. */
+static void nothing_to_do(trial *t)
+{
+    int is_open;
+    if (verdict_of(call_of(t), (const void *const *)t->part, 0, 1, &is_open) != NRG_OK) {
+        judged(t);
+        return;
+    }
+    if (t->sound->fill)
+        t->sound->fill(t->part);
+    if (sound_has_shares(t->sound) && run(t, 1, 1) != NRG_ERR_THREAD)
+        complain(t, NRG_OK, NRG_ERR_THREAD);
+    verdict_measure(call_of(t), (const void *const *)t->part, &t->sizes, t->operands);
+    memcpy(before, memory, t->room);
+    const nrg_status got = run(t, 0, 1);
+    memcpy(memory, before, t->room);
+    /* ids into a table without rows, which have no order either; or the number stands in another struct as well */
+    if (t->sound->fill && (got == NRG_ERR_POSITION || got == NRG_ERR_WORKSPACE || got == NRG_ERR_COMBINATION))
+        set_up(t);
+    else
+        accepted_outputs(t, 0);
+}
+
+/* Operands that have no elements lose their pointers, but for one, and have strides that no tensor has. */
+static void drop_empty(trial *t, int kept)
+{
+    nrg_sizes sizes;
+    verdict_operand operands[NRG_OPERANDS];
+    if (verdict_measure(call_of(t), (const void *const *)t->part, &sizes, operands) != NRG_OK)
+        return;
+    for (int i = 0; i < call_of(t)->operand_count; i++) {
+        const nrg_operand *o = &call_of(t)->operands[i];
+        if (operands[i].has_elements)
+            continue;
+        if (i != kept)
+            set_pointer(t, i, NULL);
+        for (unsigned k = 0; k < NRG_LEVELS && o->level[k].stride; k++)
+            set_number(t, o->part, o->level[k].stride, 1);
+    }
+}
+
+static void set_zero(trial *t, int i, int j)
+{
+    set_number(t, t->numbers[i].part, t->numbers[i].at, 0);
+    set_number(t, t->numbers[j].part, t->numbers[j].at, 0);
+}
+
+/* Without tokens, samples, rows, or two of these: with the pointers as they are; without any; without those of operands that have
+ * no elements, but for one at most. */
 static void no_elements(trial *t)
 {
     what = "nothing to do";
-    for (int i = 0; i < t->number_count; i++)
-        for (int has_pointers = 0; has_pointers < 2; has_pointers++) {
-            set_number(t, t->numbers[i].part, t->numbers[i].at, 0);
-            for (int k = 0; k < call_of(t)->operand_count && !has_pointers; k++)
-                set_pointer(t, k, NULL);
-            int is_open;
-            if (verdict_of(call_of(t), (const void *const *)t->part, 0, 1, &is_open) != NRG_OK) {
-                judged(t);
-                continue;
-            }
-            if (t->sound->fill)
-                t->sound->fill(t->part);
-            if (sound_has_shares(t->sound) && run(t, 1, 1) != NRG_ERR_THREAD)
-                complain(t, NRG_OK, NRG_ERR_THREAD);
-            verdict_measure(call_of(t), (const void *const *)t->part, &t->sizes, t->operands);
-            memcpy(before, memory, t->room);
-            const nrg_status got = run(t, 0, 1);
-            memcpy(memory, before, t->room);
-            /* ids into a table without rows, which have no order either; or the number stands in another struct as well */
-            if (t->sound->fill && (got == NRG_ERR_POSITION || got == NRG_ERR_WORKSPACE || got == NRG_ERR_COMBINATION))
-                set_up(t);
-            else
-                accepted_outputs(t, 0);
+    for (int i = 0; i < t->number_count; i++) {
+        for (int j = i; j < t->number_count; j++) {
+            set_zero(t, i, j);
+            nothing_to_do(t);
         }
+        set_zero(t, i, i);
+        for (int k = 0; k < call_of(t)->operand_count; k++)
+            set_pointer(t, k, NULL);
+        nothing_to_do(t);
+        for (int kept = -1; kept < call_of(t)->operand_count; kept++) {
+            set_zero(t, i, i);
+            drop_empty(t, kept);
+            nothing_to_do(t);
+        }
+    }
+}
+
+/* Options have to be right even where there is nothing to do. */
+static void wrong_words_of_nothing(trial *t)
+{
+    static const uint32_t option = 7;
+    static const double numbers[] = {0, -1, 2};
+    what = "a field, and nothing to do";
+    for (int n = 0; n < t->number_count; n++) {
+        set_zero(t, n, n);
+        for (int i = 0; i < call_of(t)->part_count; i++)
+            for (size_t at = first_field(t, i); at + 4 <= end_of_fields(t, i); at += 4) {
+                word(t, i, at, &option, sizeof option, 0);
+                for (size_t k = 0; k < NRG_COUNT(numbers) && at % 8 == 0 && at + 8 <= end_of_fields(t, i); k++)
+                    word(t, i, at, &numbers[k], sizeof numbers[k], 0);
+            }
+        set_up(t);
+    }
 }
 
 static void wrong_sizes(trial *t)
@@ -667,22 +792,31 @@ static void unallocated(trial *t)
     refused_or_not(t, has_elements ? NRG_ERR_UNALLOCATED : NRG_OK);
 }
 
-/* Operands that options forbid; those that are not looked at may be anything. */
+/* Operands that options or other operands forbid, also without one of these; those that are not looked at may be anything. */
 static void unwanted(trial *t)
 {
+    const void *const elsewhere = (const void *)(uintptr_t)64; /* which no operand overlaps */
     for (int i = 0; i < call_of(t)->operand_count; i++) {
-        const uint32_t refused_bits = t->sizes.refused, ignored = t->sizes.ignored;
-        if (refused_bits >> i & 1) {
-            what = "an operand that the options forbid";
-            set_pointer(t, i, memory);
-            judged(t);
-        } else if (ignored >> i & 1 && !(t->there >> i & 1)) {
+        if (t->there >> i & 1)
+            continue;
+        if (t->sizes.ignored >> i & 1) {
             what = "an operand that is not looked at";
             set_pointer(t, i, memory + 1);
             for (unsigned k = 0; k < t->operands[i].levels; k++)
                 if (call_of(t)->operands[i].level[k].stride)
                     set_number(t, call_of(t)->operands[i].part, call_of(t)->operands[i].level[k].stride, 1);
             judged(t);
+            continue;
+        }
+        what = "an operand that is forbidden";
+        for (int j = 0; j < call_of(t)->operand_count; j++) {
+            int is_open;
+            set_pointer(t, j, NULL);
+            set_pointer(t, i, elsewhere);
+            if (verdict_of(call_of(t), (const void *const *)t->part, 0, 1, &is_open) != NRG_OK)
+                judged(t);
+            else
+                set_up(t);
         }
     }
 }
@@ -722,6 +856,7 @@ START_TEST(wrong_one_at_a_time)
         wrong_shares(&t);
         wrong_sizes(&t);
         no_elements(&t);
+        wrong_words_of_nothing(&t);
         wrong_contents(&t);
         unallocated(&t);
         wrong_pairs(&t);

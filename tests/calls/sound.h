@@ -34,7 +34,6 @@ typedef struct sound_wrong {
     {                                                                                                                            \
         .part = (index), .bytes = sizeof((type *)0)->field_, .at = NRG_AT(type, field_), __VA_ARGS__                             \
     }
-#define WITH_F64(index, type, field, number) SOUND_FIELD(index, type, field, .is_more = 1, .value.f64 = (number))
 #define WITH_U32(index, type, field, number) SOUND_FIELD(index, type, field, .is_more = 1, .value.u32 = (uint32_t)(number))
 #define WITH_U64(index, type, field, number) SOUND_FIELD(index, type, field, .is_more = 1, .value.u64 = (uint64_t)(number))
 #define WRONG_F64(index, type, field, number, status_) SOUND_FIELD(index, type, field, .status = (status_), .value.f64 = (number))

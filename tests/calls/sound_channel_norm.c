@@ -1,27 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-#include <float.h>
-#include <math.h>
-
 #include "../../src/operands/channel_norm_backward.h"
 #include "sound.h"
 
 enum { SPEC = NRG_CHANNEL_SPEC, ARGS = NRG_CHANNEL_ARGS, MORE = NRG_CHANNEL_MORE, SAMPLES = 3, CHANNELS = 4, POSITIONS = 5 };
-
-#define SPEC_U32(field, value, status) WRONG_U32(SPEC, nrg_channel_norm_spec, field, value, status)
-#define SPEC_U64(field, value, status) WRONG_U64(SPEC, nrg_channel_norm_spec, field, value, status)
-#define SPEC_F64(field, value, status) WRONG_F64(SPEC, nrg_channel_norm_spec, field, value, status)
-#define WITH_OVER_GROUP WITH_U32(SPEC, nrg_channel_norm_spec, over, NRG_CHANNEL_OVER_GROUP)
-
-/* Of batch norm in f32. */
-#define WRONG_SPEC                                                                                                               \
-    SPEC_U32(dtype, NRG_BF16, NRG_OK), SPEC_U32(layout, NRG_LAYOUT_NHWC, NRG_OK),                                                \
-        SPEC_U32(activation, NRG_ACTIVATION_COUNT - 1, NRG_OK), SPEC_F64(momentum, 0x1.0000000000001p0, NRG_ERR_CONSTANT),       \
-        SPEC_F64(momentum, 0, NRG_OK), SPEC_F64(momentum, 1, NRG_OK), WITH_U32(SPEC, nrg_channel_norm_spec, cumulative, 1),      \
-        SPEC_F64(momentum, NAN, NRG_ERR_CONSTANT), SPEC_U32(accuracy, NRG_ACCURACY_EXACT, NRG_OK), SPEC_F64(eps, 0, NRG_OK),     \
-        SPEC_F64(eps, DBL_MAX, NRG_OK), SPEC_U64(groups, CHANNELS, NRG_ERR_COMBINATION), SPEC_U64(segment, 1, NRG_OK)
-
-/* Of the variants with groups, which are all the second one. */
-#define WRONG_GROUPS WRONG_VARIANT(GROUP)
 
 /* ---- forward ---- */
 
@@ -42,6 +23,7 @@ static nrg_channel_norm_spec spec_of(int variant)
                   : variant == RUNNING ? NRG_STATISTICS_RUNNING
                   : variant == FOLDED  ? NRG_STATISTICS_FOLDED
                                        : NRG_STATISTICS_COMPUTE;
+    spec.cumulative = variant == UPDATED;
     return spec;
 }
 
@@ -88,91 +70,22 @@ static void fill_forward(void *const *part)
         fill_statistics(own_memory(args->statistics_in), CHANNELS);
 }
 
-#define ARGS_U64(field, value, status) WRONG_U64(ARGS, nrg_channel_norm_args, field, value, status)
-#define WITH(field, value) WITH_U64(ARGS, nrg_channel_norm_args, field, value)
-
-#define WRONG_STORE(type) WRONG_U32(ARGS, type, store, NRG_STORE_STREAM, NRG_OK)
-#define WRONG_ARGS WRONG_STORE(nrg_channel_norm_args)
-
-/* No running statistics: all four pointers. */
-#define WITHOUT_RUNNING WITH(running_mean_in, 0), WITH(running_var_in, 0), WITH(running_mean, 0), WITH(running_var, 0)
-
-/* Of a variant with running statistics: batches without an average of them, and an average without running statistics. */
-#define WRONG_AVERAGE                                                                                                            \
-    WITH_U32(SPEC, nrg_channel_norm_spec, cumulative, 1), WRONG_U64(ARGS, nrg_channel_norm_args, batches, 1, NRG_OK),            \
-        WITHOUT_RUNNING, SPEC_U32(cumulative, 1, NRG_ERR_COMBINATION)
-
-static const sound_wrong wrong_forward[] = {
-    WRONG_SPEC,
-    WRONG_ARGS,
-    ARGS_U64(positions, SIZE_MAX / CHANNELS + 2, NRG_ERR_OVERFLOW),
-    ARGS_U64(samples, SIZE_MAX / CHANNELS / POSITIONS + 2, NRG_ERR_OVERFLOW),
-    WITH(samples, 0),
-    ARGS_U64(positions, 0, NRG_ERR_DIM),
-    WITH(samples, 0),
-    SPEC_U64(channels, 0, NRG_ERR_DIM),
-    WITH(samples, 0),
-    SPEC_F64(eps, -1, NRG_ERR_EPS),
-    WITH(samples, 1),
-    ARGS_U64(positions, 1, NRG_OK),
-    SPEC_U32(centred, 0, NRG_OK),
-    SPEC_U32(source, NRG_STATISTICS_FOLDED, NRG_OK),
-    ARGS_U64(statistics_in, 64, NRG_ERR_COMBINATION),
-    ARGS_U64(running_mean_in, 64, NRG_ERR_COMBINATION),
-    ARGS_U64(running_var, 64, NRG_ERR_COMBINATION),
-    WRONG_GROUPS,
-    WITH(running_mean_in, 64),
-    WITH(running_mean, 64),
-    WITH(running_var_in, 128),
-    ARGS_U64(running_var, 128, NRG_ERR_COMBINATION),
-    WRONG_VARIANT(GIVEN),
-    WITH(running_mean_in, 64),
-    ARGS_U64(running_var_in, 64, NRG_ERR_COMBINATION),
-    ARGS_U64(running_mean, 64, NRG_ERR_COMBINATION),
-    ARGS_U64(running_var, 64, NRG_ERR_COMBINATION),
-    ARGS_U64(statistics, 64, NRG_ERR_COMBINATION),
-    WRONG_VARIANT(RUNNING),
-    WITH_OVER_GROUP,
-    SPEC_U64(groups, 2, NRG_ERR_COMBINATION),
-    WITH_OVER_GROUP,
-    SPEC_U64(channels, 1, NRG_OK),
-    ARGS_U64(running_mean, 64, NRG_ERR_COMBINATION),
-    ARGS_U64(running_var, 64, NRG_ERR_COMBINATION),
-    ARGS_U64(statistics_in, 64, NRG_ERR_COMBINATION),
-    WITH(samples, 1),
-    ARGS_U64(positions, 1, NRG_OK),
-    WRONG_VARIANT(UPDATED),
-    WITH(samples, 0),
-    SPEC_F64(momentum, 2, NRG_ERR_CONSTANT),
-    SPEC_U32(centred, 0, NRG_ERR_COMBINATION),
-    WITH_OVER_GROUP,
-    SPEC_U64(groups, 2, NRG_ERR_COMBINATION),
-    WITH(samples, 0),
-    ARGS_U64(running_var, 0, NRG_ERR_COMBINATION),
-    WITHOUT_RUNNING,
-    SPEC_U32(centred, 0, NRG_OK),
-    ARGS_U64(samples, 2, NRG_OK),
-    WITH_U32(SPEC, nrg_channel_norm_spec, layout, NRG_LAYOUT_NHWC),
-    ARGS_U64(samples, 1, NRG_ERR_COUNT),
-    WITH_OVER_GROUP,
-    SPEC_U64(groups, CHANNELS, NRG_ERR_COUNT),
-    WITHOUT_RUNNING,
-    ARGS_U64(samples, 1, NRG_OK),
-    WRONG_AVERAGE,
-    WRONG_VARIANT(FOLDED),
-    SPEC_U32(cumulative, 1, NRG_OK),
-    ARGS_U64(b, 0, NRG_OK),
-    ARGS_U64(mean, 64, NRG_ERR_COMBINATION),
-    ARGS_U64(rstd, 64, NRG_ERR_COMBINATION),
-    ARGS_U64(statistics, 64, NRG_ERR_COMBINATION),
-    ARGS_U64(statistics_in, 64, NRG_ERR_COMBINATION),
-    ARGS_U64(running_mean_in, 64, NRG_ERR_COMBINATION),
-    WITH(running_mean, 64),
-    ARGS_U64(running_var, 64, NRG_ERR_COMBINATION),
-};
-
-static const sound_wrong wrong_sums[] = {WRONG_SPEC, WRONG_ARGS, WITH(samples, 0), ARGS_U64(positions, 0, NRG_ERR_DIM),
-                                         WRONG_GROUPS};
+/* Running statistics of groups: of one channel each, and of more than one element. */
+#define WITH(field, value) WITH_U32(SPEC, nrg_channel_norm_spec, field, value)
+#define WRONG_SPEC(field, value, status) WRONG_U64(SPEC, nrg_channel_norm_spec, field, value, status)
+#define WRONG_ARGS(field, value, status) WRONG_U64(ARGS, nrg_channel_norm_args, field, value, status)
+static const sound_wrong wrong_forward[] = {WRONG_VARIANT(RUNNING),
+                                            WITH(over, NRG_CHANNEL_OVER_GROUP),
+                                            WRONG_SPEC(groups, 2, NRG_ERR_COMBINATION),
+                                            WITH(over, NRG_CHANNEL_OVER_GROUP),
+                                            WRONG_SPEC(channels, 1, NRG_OK),
+                                            WRONG_VARIANT(UPDATED),
+                                            WITH(over, NRG_CHANNEL_OVER_GROUP),
+                                            WRONG_SPEC(groups, CHANNELS, NRG_ERR_COUNT),
+                                            WITH(layout, NRG_LAYOUT_NHWC),
+                                            WRONG_ARGS(samples, 1, NRG_ERR_COUNT),
+                                            WITH_U64(ARGS, nrg_channel_norm_args, samples, 0),
+                                            WRONG_ARGS(running_var, 0, NRG_ERR_COMBINATION)};
 
 /* ---- statistics in parts ---- */
 
@@ -226,16 +139,6 @@ static nrg_status spoil_statistics(void *const *part, int n)
     counts_of(part)[n / counts * NRG_CHANNEL_NORM_SUMS_WORDS] = n % counts;
     return NRG_ERR_COUNT;
 }
-
-/* Both ignore positions, x and o, and the source of statistics. */
-#define WRONG_CHANNELS                                                                                                           \
-    WRONG_SPEC, WRONG_ARGS, SPEC_U32(centred, 0, NRG_ERR_COMBINATION), WITH_OVER_GROUP,                                          \
-        SPEC_U64(groups, 2, NRG_ERR_COMBINATION), WITH(positions, 0), WITH(x, 3), WITH(o, 3), WITH(x_stride, 3),                 \
-        WITH(o_stride, 3), SPEC_U32(source, NRG_STATISTICS_FOLDED, NRG_OK)
-
-static const sound_wrong wrong_statistics[] = {WRONG_CHANNELS, WITHOUT_RUNNING, SPEC_U32(centred, 0, NRG_OK), WRONG_AVERAGE,
-                                               WRONG_GROUPS};
-static const sound_wrong wrong_fold[] = {WRONG_CHANNELS, WRONG_GROUPS};
 
 /* ---- folding ---- */
 
@@ -321,69 +224,9 @@ static uint32_t spared_by_reduce(void *const *part)
            (spec->over == NRG_CHANNEL_OVER_GROUP ? 0 : SUMS_OF_CHANNELS);
 }
 
-#define BACKWARD_U64(field, value, status) WRONG_U64(ARGS, nrg_channel_norm_backward_args, field, value, status)
-#define BACKWARD_WITH(field, value) WITH_U64(ARGS, nrg_channel_norm_backward_args, field, value)
-
-/* 3: a pointer that is ignored. Variant 0 has no activation. */
-#define WRONG_INPUTS                                                                                                             \
-    WRONG_STORE(nrg_channel_norm_backward_args), BACKWARD_WITH(samples, 0), SPEC_F64(eps, -1, NRG_ERR_EPS),                      \
-        BACKWARD_WITH(samples, 0), SPEC_U64(channels, 0, NRG_ERR_DIM), BACKWARD_U64(y, 64, NRG_ERR_COMBINATION),                 \
-        BACKWARD_U64(b, 64, NRG_ERR_COMBINATION), BACKWARD_WITH(y_stride, 1), BACKWARD_WITH(workspace, 3),                       \
-        BACKWARD_U64(workspace_size, 3, NRG_OK)
-
-/* Where mean and rstd are the statistics: one without the other, and a mean where it is 0. */
-#define WRONG_FLOATS                                                                                                             \
-    WITH_U32(SPEC, nrg_channel_norm_spec, centred, 0), BACKWARD_U64(mean, 0, NRG_OK), SPEC_U32(centred, 0, NRG_ERR_COMBINATION)
-
-enum { SUM_BYTES = CHANNELS * SAMPLES * 8 };
-
-static const sound_wrong wrong_backward[] = {
-    WRONG_SPEC,
-    WRONG_INPUTS,
-    BACKWARD_U64(running_mean, 64, NRG_ERR_COMBINATION),
-    BACKWARD_U64(running_var, 64, NRG_ERR_COMBINATION),
-    WRONG_GROUPS,
-    BACKWARD_WITH(dw, 0),
-    BACKWARD_WITH(db, 0),
-    BACKWARD_U64(workspace, 0, NRG_OK),
-    BACKWARD_WITH(dw, 0),
-    BACKWARD_U64(workspace, 0, NRG_ERR_NULL),
-    BACKWARD_WITH(db, 0),
-    BACKWARD_U64(workspace, 0, NRG_ERR_NULL),
-    BACKWARD_WITH(dw, 0),
-    BACKWARD_U64(workspace_size, SUM_BYTES, NRG_OK),
-    BACKWARD_WITH(db, 0),
-    BACKWARD_U64(workspace_size, SUM_BYTES - 1, NRG_ERR_WORKSPACE),
-    BACKWARD_U64(workspace_size, SIZE_MAX, NRG_OK),
-    WRONG_VARIANT(ROW),
-    BACKWARD_WITH(dw, 0),
-    BACKWARD_U64(sums, 64, NRG_ERR_COMBINATION),
-    BACKWARD_WITH(db, 0),
-    BACKWARD_U64(sums, 64, NRG_ERR_COMBINATION),
-    WRONG_VARIANT(ONE_SUM),
-    BACKWARD_WITH(dw, 0),
-    BACKWARD_U64(sums, 64, NRG_ERR_COMBINATION), /* of a group */
-    WRONG_VARIANT(GIVEN),
-    BACKWARD_U64(dw, 64, NRG_ERR_COMBINATION),
-    BACKWARD_U64(db, 64, NRG_ERR_COMBINATION),
-    BACKWARD_U64(mean, 64, NRG_ERR_COMBINATION),
-    BACKWARD_U64(rstd, 64, NRG_ERR_COMBINATION),
-    WRONG_VARIANT(FLOATS),
-    BACKWARD_U64(statistics, 64, NRG_ERR_COMBINATION),
-    WRONG_FLOATS,
-    BACKWARD_WITH(mean, 0),
-    BACKWARD_U64(rstd, 0, NRG_ERR_NULL),
-    SPEC_U32(source, NRG_STATISTICS_COMPUTE, NRG_OK),
-    WRONG_VARIANT(RUNNING),
-    BACKWARD_U64(statistics, 64, NRG_ERR_COMBINATION),
-    BACKWARD_U64(mean, 64, NRG_ERR_COMBINATION),
-    BACKWARD_U64(rstd, 64, NRG_ERR_COMBINATION),
-    BACKWARD_WITH(dw, 0),
-    BACKWARD_WITH(db, 0),
-    BACKWARD_U64(sums, 64, NRG_ERR_COMBINATION),
-    WITH_OVER_GROUP,
-    SPEC_U64(groups, 2, NRG_ERR_COMBINATION),
-};
+/* A workspace may be larger than it has to be. */
+static const sound_wrong wrong_backward[] = {WRONG_VARIANT(GROUP),
+                                             WRONG_U64(ARGS, nrg_channel_norm_backward_args, workspace_size, SIZE_MAX, NRG_OK)};
 
 /* Without operands: dw and db are there or not. */
 static uint32_t set_up_workspace(void *const *part, int variant)
@@ -396,25 +239,12 @@ static uint32_t set_up_workspace(void *const *part, int variant)
     return 0;
 }
 
-/* Of args only samples, dw and db are read. */
+/* The most channels of which a workspace's bytes are a number. */
 #define MOST_CHANNELS(gradients) (SIZE_MAX / 8 / SAMPLES / (gradients) / 2 * 2)
-#define WRONG_BYTES(gradients)                                                                                                   \
-    SPEC_U64(channels, MOST_CHANNELS(gradients), NRG_OK), SPEC_U64(channels, MOST_CHANNELS(gradients) + 2, NRG_ERR_OVERFLOW)
-static const sound_wrong wrong_workspace[] = {
-    WRONG_SPEC,
-    WRONG_STORE(nrg_channel_norm_backward_args),
-    SPEC_U64(channels, SIZE_MAX, NRG_OK),
-    BACKWARD_WITH(x, 3),
-    BACKWARD_WITH(x_stride, 1),
-    BACKWARD_WITH(sums, 64),
-    BACKWARD_WITH(workspace, 3),
-    BACKWARD_WITH(samples, SIZE_MAX),
-    BACKWARD_U64(positions, 0, NRG_OK),
-    WRONG_GROUPS,
-    WRONG_BYTES(2),
-    WRONG_VARIANT(ONE_SUM),
-    WRONG_BYTES(1),
-};
+#define WRONG_CHANNELS(variant, gradients)                                                                                       \
+    WRONG_VARIANT(variant), WRONG_U64(SPEC, nrg_channel_norm_spec, channels, MOST_CHANNELS(gradients), NRG_OK),                  \
+        WRONG_U64(SPEC, nrg_channel_norm_spec, channels, MOST_CHANNELS(gradients) + 2, NRG_ERR_OVERFLOW)
+static const sound_wrong wrong_workspace[] = {WRONG_CHANNELS(GROUP, 2), WRONG_CHANNELS(ONE_SUM, 1)};
 
 /* ---- backward, sums in parts ---- */
 
@@ -430,38 +260,18 @@ static uint32_t set_up_backward_sums(void *const *part, int variant)
            NRG_BIT(NRG_CHANNEL_BACKWARD_SUMS_DW) | NRG_BIT(NRG_CHANNEL_BACKWARD_SUMS_DB);
 }
 
-/* What the second phase writes is not looked at. */
-static const sound_wrong wrong_backward_sums[] = {
-    WRONG_SPEC,
-    WRONG_INPUTS,
-    BACKWARD_WITH(running_mean, 3),
-    BACKWARD_WITH(dx, 3),
-    BACKWARD_WITH(dy, 3),
-    BACKWARD_WITH(sums, 3),
-    BACKWARD_WITH(dx_stride, 1),
-    BACKWARD_U64(dy_stride, 1, NRG_OK),
-    BACKWARD_U64(rstd, 64, NRG_ERR_COMBINATION),
-    BACKWARD_U64(mean, 64, NRG_ERR_COMBINATION),
-    WRONG_VARIANT(1),
-    BACKWARD_U64(statistics, 64, NRG_ERR_COMBINATION),
-    WRONG_FLOATS,
-    BACKWARD_WITH(mean, 0),
-    BACKWARD_U64(rstd, 0, NRG_ERR_NULL),
-};
-
 static const sound_call calls[] = {
     {&invoke_channel_norm_forward, VARIANTS, set_up_forward, WRONG(wrong_forward), .fill = fill_forward, .own = RUNNING_BITS},
-    {&invoke_channel_norm_sums, 2, set_up_sums, WRONG(wrong_sums), .own = UINT32_MAX},
+    {&invoke_channel_norm_sums, 2, .set_up = set_up_sums, .own = UINT32_MAX},
     {&invoke_channel_norm_sums_add, 1, .set_up = set_up_add, NO_KERNEL},
-    {&invoke_channel_norm_statistics, 2, set_up_statistics, WRONG(wrong_statistics), .fill = fill_sums, .spoil = spoil_statistics,
-     NO_KERNEL},
-    {&invoke_channel_norm_fold, 2, set_up_fold, WRONG(wrong_fold), NO_KERNEL},
+    {&invoke_channel_norm_statistics, 2, .set_up = set_up_statistics, .fill = fill_sums, .spoil = spoil_statistics, NO_KERNEL},
+    {&invoke_channel_norm_fold, 2, .set_up = set_up_fold, NO_KERNEL},
     {&invoke_channel_norm_backward, BACKWARD_VARIANTS, set_up_backward, WRONG(wrong_backward), .fill = fill_backward,
      .spoil = spoil_backward, .own = UINT32_MAX},
     {&invoke_channel_norm_backward_reduce, BACKWARD_VARIANTS, set_up_backward, WRONG(wrong_backward), .fill = fill_backward,
      .spoil = spoil_backward, .spares = spared_by_reduce, NO_KERNEL},
-    {&invoke_channel_norm_backward_sums, 2, set_up_backward_sums, WRONG(wrong_backward_sums), .fill = fill_backward,
-     .spoil = spoil_backward, .own = UINT32_MAX},
+    {&invoke_channel_norm_backward_sums, 2, .set_up = set_up_backward_sums, .fill = fill_backward, .spoil = spoil_backward,
+     .own = UINT32_MAX},
     {&invoke_channel_norm_backward_workspace, BACKWARD_VARIANTS, set_up_workspace, WRONG(wrong_workspace)},
 };
 

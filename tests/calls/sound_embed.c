@@ -90,34 +90,14 @@ static nrg_status bind_tables(void *const *part)
     return NRG_OK;
 }
 
-#define TERMS_U32(field, value, status) WRONG_U32(ARGS, nrg_embed_args, field, value, status)
-#define TERMS_U64(field, value, status) WRONG_U64(ARGS, nrg_embed_args, field, value, status)
-#define TABLE_U32(k, field, value, status) WRONG_U32(TERMS, nrg_embed_terms, table[k].field, value, status)
-#define TABLE_U64(k, field, value, status) WRONG_U64(TERMS, nrg_embed_terms, table[k].field, value, status)
-#define TABLE_F32(k, field, value, status) WRONG_F32(TERMS, nrg_embed_terms, table[k].field, value, status)
-
-#define WRONG_TERMS                                                                                                              \
-    TABLE_U64(2, rows, 1, NRG_ERR_NULL), TABLE_F32(0, scale, -FLT_MAX, NRG_OK),                                                  \
-        TABLE_U32(0, first_position, 1, NRG_ERR_COMBINATION), TABLE_U64(0, rows, ENTRIES - 1, NRG_ERR_POSITION),                 \
-        TABLE_U64(0, rows, 0, NRG_ERR_POSITION), WITH_U64(TERMS, nrg_embed_terms, table[0].ids, 0),                              \
-        TABLE_U64(0, table, 0, NRG_ERR_NULL), WRONG_VARIANT(1), TERMS_U64(x, 0, NRG_OK),                                         \
-        WITH_U64(TERMS, nrg_embed_terms, table[1].rows, 0), TABLE_U64(1, table, 0, NRG_OK),                                      \
-        TABLE_U32(1, first_position, -1, NRG_ERR_POSITION), TABLE_U32(1, first_position, 3, NRG_ERR_POSITION),                   \
-        TABLE_U32(1, first_position, TOKENS + 2, NRG_ERR_POSITION), TABLE_U32(1, first_position, TOKENS + 3, NRG_ERR_POSITION),  \
-        TABLE_U32(1, first_position, INT32_MIN, NRG_ERR_POSITION), TABLE_U32(1, first_position, INT32_MAX, NRG_ERR_POSITION),    \
-        TABLE_U64(1, rows, TOKENS + 1, NRG_ERR_POSITION), WITH_U32(TERMS, nrg_embed_terms, table[1].first_position, 0),          \
-        TABLE_U64(1, rows, TOKENS, NRG_OK), WITH_U64(TERMS, nrg_embed_terms, table[1].period, 3),                                \
-        TABLE_U64(1, rows, 4, NRG_ERR_POSITION), WITH_U64(TERMS, nrg_embed_terms, table[1].period, 3),                           \
-        TABLE_U64(1, rows, 5, NRG_OK), WRONG_VARIANT(2), TABLE_U64(1, period, 1, NRG_OK),                                        \
-        TABLE_U32(2, first_position, 2, NRG_ERR_POSITION), TABLE_U64(2, period, 4, NRG_ERR_POSITION),                            \
-        TABLE_U64(2, period, SIZE_MAX, NRG_ERR_POSITION), WRONG_VARIANT(0)
-
-static const sound_wrong wrong[] = {WRONG_TERMS,
-                                    TERMS_U32(store, NRG_STORE_STREAM, NRG_OK),
-                                    WITH_U32(ARGS, nrg_embed_args, dtype, NRG_F16),
-                                    TERMS_U32(table_dtype, NRG_BF16, NRG_ERR_DTYPE),
-                                    WITH_U64(ARGS, nrg_embed_args, rows, 0),
-                                    TERMS_U32(dtype, 7, NRG_ERR_ENUM)};
+/* Ids have to be rows of a table; a counted table that repeats has fewer of them. */
+#define WRONG_ROWS(type, k, value, status) WRONG_U64(TERMS, type, table[k].rows, value, status)
+#define WITH_PERIOD(k, value) WITH_U64(TERMS, nrg_embed_terms, table[k].period, value)
+#define WRONG_TABLES                                                                                                             \
+    WRONG_ROWS(nrg_embed_terms, 0, ENTRIES - 1, NRG_ERR_POSITION), WRONG_ROWS(nrg_embed_terms, 0, 0, NRG_ERR_POSITION),          \
+        WRONG_VARIANT(1), WITH_PERIOD(1, 3), WRONG_ROWS(nrg_embed_terms, 1, 4, NRG_ERR_POSITION), WITH_PERIOD(1, 3),             \
+        WRONG_ROWS(nrg_embed_terms, 1, 5, NRG_OK)
+static const sound_wrong wrong[] = {WRONG_TABLES};
 
 /* ---- with the norm ---- */
 
@@ -129,24 +109,17 @@ static uint32_t set_up_norm(void *const *part, int variant)
     ((nrg_embed_args *)part[ARGS])->store = NRG_STORE_AUTO;
     *spec = nrg_norm_spec_layer(((const nrg_embed_args *)part[ARGS])->dtype, DIM, 1e-12);
     spec->r_dtype = variant ? NRG_F32 : NRG_DTYPE_SAME;
+    if (variant == 2)
+        sound_constants(spec);
     *norm = nrg_norm_args_init(TOKENS, NULL, NULL, NULL);
     norm->store = NRG_STORE_KEEP;
     return there | NRG_BIT(NRG_EMBED_NORM_W) | NRG_BIT(NRG_EMBED_NORM_B) | NRG_BIT(NRG_EMBED_NORM_R) |
            (variant ? NRG_BIT(NRG_EMBED_NORM_MEAN) | NRG_BIT(NRG_EMBED_NORM_RSTD) : 0);
 }
 
-static const sound_wrong wrong_norm[] = {
-    WRONG_TERMS,
-    WRONG_NORM_SPEC(SPEC),
-    WRONG_U32(NORM, nrg_norm_args, store, NRG_STORE_STREAM, NRG_OK),
-    WRONG_U64(NORM, nrg_norm_args, x, 64, NRG_ERR_COMBINATION),
-    WRONG_U64(NORM, nrg_norm_args, y, 64, NRG_ERR_COMBINATION),
-    WRONG_U64(NORM, nrg_norm_args, z, 64, NRG_ERR_COMBINATION),
-    WRONG_U64(ARGS, nrg_embed_args, o, 64, NRG_ERR_COMBINATION),
-    WITH_U64(ARGS, nrg_embed_args, rows, 0),
-    WRONG_U64(NORM, nrg_norm_args, rows, 0, NRG_OK),
-};
-/* rows and dim stand in two structs each, and may not differ */
+/* rows and dim stand in two structs each, and may not differ. */
+static const sound_wrong wrong_norm[] = {WITH_U64(ARGS, nrg_embed_args, rows, 0),
+                                         WRONG_U64(NORM, nrg_norm_args, rows, 0, NRG_OK)};
 
 /* ---- backward ---- */
 
@@ -248,52 +221,22 @@ static nrg_status spoil_backward(void *const *part, int n)
     return NRG_OK;
 }
 
-#define BACKWARD_U32(field, value, status) WRONG_U32(ARGS, nrg_embed_backward_args, field, value, status)
-#define BACKWARD_U64(field, value, status) WRONG_U64(ARGS, nrg_embed_backward_args, field, value, status)
-#define GRADIENT_U32(k, field, value, status) WRONG_U32(TERMS, nrg_embed_gradients, table[k].field, value, status)
-#define GRADIENT_U64(k, field, value, status) WRONG_U64(TERMS, nrg_embed_gradients, table[k].field, value, status)
-#define GRADIENT_F32(k, field, value, status) WRONG_F32(TERMS, nrg_embed_gradients, table[k].field, value, status)
-
-#define WRONG_BACKWARD                                                                                                           \
-    BACKWARD_U32(dtype, NRG_BF16, NRG_OK), BACKWARD_U32(store, NRG_STORE_STREAM, NRG_OK),                                        \
-        GRADIENT_U32(0, first_position, 1, NRG_ERR_COMBINATION), GRADIENT_U32(0, accumulate, -1, NRG_OK),                        \
-        WITH_U64(TERMS, nrg_embed_gradients, table[0].ids, 0), GRADIENT_U64(0, d_table, 0, NRG_ERR_NULL),                        \
-        GRADIENT_U64(2, rows, 1, NRG_ERR_NULL)
-
-static const sound_wrong wrong_order[] = {
-    WRONG_BACKWARD,
-    WITH_U64(TERMS, nrg_embed_gradients, table[0].ids, 0),
-    BACKWARD_U64(workspace, 0, NRG_OK),
-    GRADIENT_U64(0, rows, ENTRIES - 1, NRG_ERR_POSITION),
-    WRONG_VARIANT(2),
-    GRADIENT_U64(1, rows, 1, NRG_ERR_POSITION),
-    GRADIENT_U64(1, period, 1, NRG_OK),
-};
+#define WITH_FIRST(value) WITH_U32(TERMS, nrg_embed_gradients, table[1].first_position, value)
+#define WRONG_PERIOD(value, status) WRONG_U64(TERMS, nrg_embed_gradients, table[1].period, value, status)
+static const sound_wrong wrong_order[] = {WRONG_ROWS(nrg_embed_gradients, 0, ENTRIES - 1, NRG_ERR_POSITION), WRONG_VARIANT(2),
+                                          WRONG_ROWS(nrg_embed_gradients, 1, 1, NRG_ERR_POSITION)};
 
 /* Another call's order is none. */
-static const sound_wrong wrong_backward[] = {
-    WRONG_BACKWARD,
-    GRADIENT_U64(0, rows, ENTRIES - 1, NRG_ERR_WORKSPACE),
-    BACKWARD_U64(rows, TOKENS - 1, NRG_ERR_WORKSPACE),
-    WRONG_VARIANT(1),
-    BACKWARD_U64(workspace, 0, NRG_OK),
-    WITH_U64(TERMS, nrg_embed_gradients, table[1].rows, 0),
-    GRADIENT_U64(1, d_table, 0, NRG_OK),
-    GRADIENT_U32(1, first_position, 4, NRG_ERR_POSITION),
-    GRADIENT_U32(1, first_position, -1, NRG_ERR_POSITION),
-    GRADIENT_U32(1, first_position, TOKENS + 3, NRG_ERR_POSITION),
-    GRADIENT_U32(1, first_position, TOKENS + 4, NRG_ERR_POSITION),
-    GRADIENT_U32(1, first_position, INT32_MIN, NRG_ERR_POSITION),
-    GRADIENT_U32(1, first_position, INT32_MAX, NRG_ERR_POSITION),
-    WITH_U32(TERMS, nrg_embed_gradients, table[1].first_position, TOKENS + 1),
-    GRADIENT_U64(1, period, 2, NRG_OK),
-    WITH_U32(TERMS, nrg_embed_gradients, table[1].first_position, TOKENS + 1),
-    GRADIENT_U64(1, period, 3, NRG_ERR_POSITION),
-    WRONG_VARIANT(2),
-    GRADIENT_U64(1, rows, 1, NRG_ERR_WORKSPACE),
-    GRADIENT_U64(0, rows, ENTRIES - 1, NRG_ERR_WORKSPACE),
-    GRADIENT_U64(2, period, 4, NRG_ERR_POSITION),
-};
+static const sound_wrong wrong_backward[] = {WRONG_ROWS(nrg_embed_gradients, 0, ENTRIES - 1, NRG_ERR_WORKSPACE),
+                                             WRONG_U64(ARGS, nrg_embed_backward_args, rows, TOKENS - 1, NRG_ERR_WORKSPACE),
+                                             WRONG_VARIANT(1),
+                                             WITH_FIRST(TOKENS + 1),
+                                             WRONG_PERIOD(2, NRG_OK),
+                                             WITH_FIRST(TOKENS + 1),
+                                             WRONG_PERIOD(3, NRG_ERR_POSITION),
+                                             WRONG_VARIANT(2),
+                                             WRONG_ROWS(nrg_embed_gradients, 1, 1, NRG_ERR_WORKSPACE),
+                                             WRONG_ROWS(nrg_embed_gradients, 0, ENTRIES - 1, NRG_ERR_WORKSPACE)};
 
 static uint32_t spared_by_order(void *const *part)
 {
@@ -319,24 +262,16 @@ static uint32_t set_up_workspace(void *const *part, int variant)
     return 0;
 }
 
-/* Only rows, those of the tables and ids are looked at. */
+/* Only rows, those of the tables and ids are looked at; the most of them for which a workspace's bytes are a number. */
+#define WITH_ROWS(value) WITH_U64(ARGS, nrg_embed_backward_args, rows, value)
 static const sound_wrong wrong_workspace[] = {
-    WITH_U64(ARGS, nrg_embed_backward_args, rows, 0),
-    GRADIENT_U64(0, rows, UINT32_MAX, NRG_ERR_OVERFLOW),
-    WITH_U64(ARGS, nrg_embed_backward_args, rows, UINT32_MAX - 1),
-    GRADIENT_U64(0, rows, UINT32_MAX - 1, SIZE_MAX > UINT32_MAX ? NRG_OK : NRG_ERR_OVERFLOW),
-    WITH_U64(ARGS, nrg_embed_backward_args, dim, 0),
-    WITH_U32(ARGS, nrg_embed_backward_args, dtype, NRG_BF16 + 1),
-    WITH_U32(ARGS, nrg_embed_backward_args, store, NRG_STORE_STREAM + 1),
-    WITH_U32(TERMS, nrg_embed_gradients, table[0].first_position, 1),
-    WITH_U64(ARGS, nrg_embed_backward_args, workspace, 3),
-    GRADIENT_F32(0, scale, NAN, NRG_OK),
+    WITH_ROWS(0),
+    WRONG_ROWS(nrg_embed_gradients, 0, UINT32_MAX, NRG_ERR_OVERFLOW),
+    WITH_ROWS(UINT32_MAX - 1),
+    WRONG_ROWS(nrg_embed_gradients, 0, UINT32_MAX - 1, SIZE_MAX > UINT32_MAX ? NRG_OK : NRG_ERR_OVERFLOW),
     WRONG_VARIANT(1),
-    WITH_U64(ARGS, nrg_embed_backward_args, rows, SIZE_MAX),
-    GRADIENT_U64(0, rows, SIZE_MAX, NRG_OK),
-    WRONG_VARIANT(2),
-    GRADIENT_U64(1, rows, SIZE_MAX, NRG_OK),
-};
+    WITH_ROWS(SIZE_MAX),
+    WRONG_ROWS(nrg_embed_gradients, 0, SIZE_MAX, NRG_OK)};
 
 #define ALL_IDS (((1u << NRG_EMBED_TABLES) - 1) << NRG_EMBED_IDS)
 

@@ -8,81 +8,13 @@ enum { SPEC = NRG_NORM_SPEC, ARGS = NRG_NORM_ARGS, ROWS = 5, DIM = 12 };
  * dimensions; the same where y and z repeat, groups that share w and b; forward, bytes and scales instead of o. */
 enum { PLAIN, RESIDUAL, GATED, AFTER, WIDE, ROW, PLANES, REPEATED, VARIANTS, BYTES = VARIANTS, FORWARD_VARIANTS };
 
-/* An offset without the weights that it is added to. */
-#define WRONG_OFFSET(type) WITH_U64(ARGS, type, w, 0), WRONG_F32(SPEC, nrg_norm_spec, weight_offset, 1, NRG_ERR_COMBINATION)
-
-/* What forward and backward take alike, in a plain call. */
-#define WRONG_PLAIN(type)                                                                                                        \
-    WRONG_NORM_SPEC(SPEC), WITH_U64(ARGS, type, rows, 0), WRONG_U64(SPEC, nrg_norm_spec, dim, 0, NRG_ERR_DIM),                   \
-        WITH_U64(ARGS, type, rows, 0), WRONG_F64(SPEC, nrg_norm_spec, eps, -1, NRG_ERR_EPS),                                     \
-        WITH_U32(SPEC, nrg_norm_spec, dtype, NRG_F16), WRONG_U32(SPEC, nrg_norm_spec, w_dtype, NRG_F32, NRG_OK),                 \
-        WITH_U32(SPEC, nrg_norm_spec, dtype, NRG_BF16), WRONG_U32(SPEC, nrg_norm_spec, w_dtype, NRG_BF16, NRG_OK),               \
-        WITH_U32(SPEC, nrg_norm_spec, dtype, NRG_F16), WRONG_U32(SPEC, nrg_norm_spec, y_dtype, NRG_BF16, NRG_ERR_DTYPE),         \
-        WRONG_U64(ARGS, type, z, 64, NRG_ERR_COMBINATION)
-
-static const sound_wrong wrong_forward[] = {
-    WRONG_PLAIN(nrg_norm_args),
-    WRONG_OFFSET(nrg_norm_args),
-    WRONG_U64(ARGS, nrg_norm_args, packed, 64, NRG_ERR_COMBINATION),
-    WRONG_U64(ARGS, nrg_norm_args, r_in_stride[0], 1, NRG_OK),
-    WRONG_VARIANT(AFTER),
-    WRONG_U64(ARGS, nrg_norm_args, r, 64, NRG_ERR_COMBINATION),
-    WRONG_VARIANT(REPEATED), /* the strides of what repeats are not looked at */
-    WITH_U64(ARGS, nrg_norm_args, y_stride[1], 1),
-    WITH_U64(ARGS, nrg_norm_args, z_stride[0], 1),
-    WRONG_U64(ARGS, nrg_norm_args, z_stride[2], 3, NRG_OK),
-    WRONG_U32(ARGS, nrg_norm_args, y_repeat, 7, NRG_OK),
-    WRONG_VARIANT(BYTES),
-    WRONG_U64(ARGS, nrg_norm_args, o, 64, NRG_ERR_COMBINATION),
-    WITH_U64(ARGS, nrg_norm_args, o, 1 << 20),
-    WRONG_U32(SPEC, nrg_norm_spec, format, NRG_QUANT_NONE, NRG_ERR_COMBINATION),
-};
-
-static const sound_wrong wrong_backward[] = {
-    WRONG_PLAIN(nrg_norm_backward_args),
-    WRONG_U64(ARGS, nrg_norm_backward_args, dz, 64, NRG_ERR_COMBINATION),
-    WRONG_OFFSET(nrg_norm_backward_args),
-    WRONG_U64(ARGS, nrg_norm_backward_args, mean, 64, NRG_ERR_COMBINATION),
-    WRONG_VARIANT(RESIDUAL),
-    WRONG_U64(ARGS, nrg_norm_backward_args, x, 64, NRG_ERR_COMBINATION),
-    WRONG_U64(ARGS, nrg_norm_backward_args, y, 64, NRG_ERR_COMBINATION),
-    WITH_U64(ARGS, nrg_norm_backward_args, x_stride[0], 1),
-    WRONG_U64(ARGS, nrg_norm_backward_args, y_stride[0], 1, NRG_OK),
-    WITH_U64(ARGS, nrg_norm_backward_args, dw, 0),
-    WRONG_U64(ARGS, nrg_norm_backward_args, workspace, 0, NRG_ERR_NULL),
-    WITH_U64(ARGS, nrg_norm_backward_args, db, 0),
-    WRONG_U64(ARGS, nrg_norm_backward_args, workspace, 0, NRG_ERR_NULL),
-    WITH_U64(ARGS, nrg_norm_backward_args, dw, 0),
-    WITH_U64(ARGS, nrg_norm_backward_args, db, 0),
-    WRONG_U64(ARGS, nrg_norm_backward_args, workspace, 0, NRG_OK),
-    WITH_U64(ARGS, nrg_norm_backward_args, dw, 0),
-    WRONG_U64(ARGS, nrg_norm_backward_args, workspace_size, DIM * 8, NRG_OK),
-    WITH_U64(ARGS, nrg_norm_backward_args, db, 0),
-    WRONG_U64(ARGS, nrg_norm_backward_args, workspace_size, DIM * 8, NRG_OK),
-    WITH_U64(ARGS, nrg_norm_backward_args, dw, 0),
-    WRONG_U64(ARGS, nrg_norm_backward_args, workspace_size, DIM * 8 - 1, NRG_ERR_WORKSPACE),
-    WRONG_U64(ARGS, nrg_norm_backward_args, workspace_size, SIZE_MAX, NRG_OK),
-    WRONG_VARIANT(AFTER),
-    WRONG_U64(ARGS, nrg_norm_backward_args, r, 64, NRG_ERR_COMBINATION),
-    WRONG_U64(ARGS, nrg_norm_backward_args, dr_in, 64, NRG_ERR_COMBINATION),
-    WRONG_U64(ARGS, nrg_norm_backward_args, y, 64, NRG_ERR_COMBINATION),
-};
-
-/* Of args only rows, dw and db are looked at. */
+/* A workspace may be larger than it has to be. Without operands, of args only rows, dw and db are looked at. */
+static const sound_wrong wrong_backward[] = {WRONG_VARIANT(RESIDUAL),
+                                             WRONG_U64(ARGS, nrg_norm_backward_args, workspace_size, SIZE_MAX, NRG_OK)};
 #define WRONG_BYTES(variant, gradients)                                                                                          \
     WRONG_VARIANT(variant), WRONG_U64(SPEC, nrg_norm_spec, dim, SIZE_MAX / 8 / (gradients), NRG_OK),                             \
         WRONG_U64(SPEC, nrg_norm_spec, dim, SIZE_MAX / 8 / (gradients) + 1, NRG_ERR_OVERFLOW)
-static const sound_wrong wrong_workspace[] = {
-    WRONG_NORM_SPEC(SPEC),
-    WRONG_U64(SPEC, nrg_norm_spec, dim, SIZE_MAX, NRG_OK),
-    WITH_U64(ARGS, nrg_norm_backward_args, z, 64),
-    WITH_U64(ARGS, nrg_norm_backward_args, x, 3),
-    WITH_U64(ARGS, nrg_norm_backward_args, x_stride[0], 1),
-    WITH_U64(ARGS, nrg_norm_backward_args, workspace, 3),
-    WRONG_U64(ARGS, nrg_norm_backward_args, rows, SIZE_MAX, NRG_OK),
-    WRONG_BYTES(RESIDUAL, 2),
-    WRONG_BYTES(WIDE, 1),
-};
+static const sound_wrong wrong_workspace[] = {WRONG_BYTES(RESIDUAL, 2), WRONG_BYTES(WIDE, 1)};
 
 /* Planes and volumes, and what repeats. */
 #define SET_PLANES(args, variant)                                                                                                \
@@ -109,6 +41,8 @@ static nrg_norm_spec spec_of(int variant)
     }
     if (variant == AFTER)
         spec.residual_mode = NRG_RESIDUAL_AFTER;
+    if (variant == ROW)
+        sound_constants(&spec);
     if (variant == WIDE) {
         spec.dtype = NRG_BF16;
         spec.y_dtype = spec.r_dtype = spec.w_dtype = NRG_F32;
@@ -142,34 +76,6 @@ static uint32_t set_up_forward(void *const *part, int variant)
 /* ---- statistics alone, and elements from them ---- */
 
 enum { MORE = NRG_NORM_MORE };
-
-static const sound_wrong wrong_statistics[] = {
-    WRONG_NORM_SPEC(SPEC),
-    WRONG_U64(ARGS, nrg_norm_args, z, 64, NRG_ERR_COMBINATION),
-    WRONG_U64(ARGS, nrg_norm_args, w, 3, NRG_OK),
-    WRONG_U64(ARGS, nrg_norm_args, b, 3, NRG_OK),
-    WRONG_U64(ARGS, nrg_norm_args, o, 3, NRG_OK),
-    WITH_U32(SPEC, nrg_norm_spec, gate, NRG_GATE_POST),
-    WRONG_U64(ARGS, nrg_norm_args, z, 3, NRG_OK),
-    WITH_U32(SPEC, nrg_norm_spec, residual_mode, NRG_RESIDUAL_AFTER),
-    WITH_U64(ARGS, nrg_norm_args, r, 3),
-    WRONG_U64(ARGS, nrg_norm_args, y, 3, NRG_OK),
-};
-
-static const sound_wrong wrong_elements[] = {
-    WRONG_NORM_SPEC(SPEC),
-    WRONG_U64(ARGS, nrg_norm_args, z, 64, NRG_ERR_COMBINATION),
-    WRONG_U64(ARGS, nrg_norm_args, mean, 3, NRG_OK),
-    WRONG_U64(ARGS, nrg_norm_args, rstd, 3, NRG_OK),
-    WRONG_U64(ARGS, nrg_norm_args, r, 3, NRG_OK),
-    WRONG_OFFSET(nrg_norm_args),
-    WRONG_VARIANT(RESIDUAL),
-    WITH_U64(ARGS, nrg_norm_args, x, 3),
-    WITH_U64(ARGS, nrg_norm_args, x_stride[0], 1),
-    WRONG_U64(ARGS, nrg_norm_args, y, 3, NRG_OK),
-    WRONG_VARIANT(AFTER),
-    WRONG_U64(ARGS, nrg_norm_args, r_in, 64, NRG_ERR_COMBINATION),
-};
 
 #define OPERAND(name) NRG_BIT(NRG_NORM_STATISTICS_##name)
 static uint32_t set_up_statistics(void *const *part, int variant)
@@ -257,9 +163,9 @@ static uint32_t spared_by_reduce(void *const *part)
 }
 
 static const sound_call calls[] = {
-    {&invoke_norm_forward, FORWARD_VARIANTS, set_up_forward, WRONG(wrong_forward)},
-    {&invoke_norm_statistics, VARIANTS, set_up_statistics, WRONG(wrong_statistics), .always = 1},
-    {&invoke_norm_elements, VARIANTS, set_up_elements, WRONG(wrong_elements)},
+    {&invoke_norm_forward, FORWARD_VARIANTS, .set_up = set_up_forward},
+    {&invoke_norm_statistics, VARIANTS, .set_up = set_up_statistics, .always = 1},
+    {&invoke_norm_elements, VARIANTS, .set_up = set_up_elements},
     {&invoke_norm_backward, VARIANTS, set_up_backward, WRONG(wrong_backward), .spoil = spoil_backward,
      .own = OPERAND(DW) | OPERAND(DB) | OPERAND(WORKSPACE)},
     {&invoke_norm_backward_reduce, VARIANTS, set_up_backward, WRONG(wrong_backward), .spoil = spoil_backward,

@@ -8,58 +8,13 @@ enum { FIRST = NRG_SANDWICH_FIRST, SECOND = NRG_SANDWICH_SECOND, ARGS = NRG_SAND
  * forward, bytes and scales instead of o. */
 enum { PLAIN, ALL, HALF, WIDE, PLANES, REPEATED, VARIANTS, BYTES = VARIANTS, FORWARD_VARIANTS };
 
-#define WRONG_BOTH(type)                                                                                                         \
-    WRONG_NORM_FORMULA(FIRST), WRONG_U64(FIRST, nrg_norm_spec, dim, DIM / 2, NRG_ERR_DIM),                                       \
-        WITH_U64(FIRST, nrg_norm_spec, groups, 2),                                                                               \
-        WRONG_U32(FIRST, nrg_norm_spec, weights, NRG_WEIGHTS_GROUP, NRG_ERR_COMBINATION),                                        \
-        WITH_U64(SECOND, nrg_norm_spec, groups, 3),                                                                              \
-        WRONG_U32(SECOND, nrg_norm_spec, weights, NRG_WEIGHTS_GROUP, NRG_ERR_COMBINATION)
-
-/* An offset without the weights that it is added to. */
-#define WRONG_OFFSET(type)                                                                                                       \
-    WITH_U64(ARGS, type, w1, 0), WRONG_F32(FIRST, nrg_norm_spec, weight_offset, 1, NRG_ERR_COMBINATION),                         \
-        WITH_U64(ARGS, type, w2, 0), WRONG_F32(SECOND, nrg_norm_spec, weight_offset, 1, NRG_ERR_COMBINATION)
-
-static const sound_wrong wrong_forward[] = {
-    WRONG_BOTH(nrg_norm_sandwich_args),
-    WRONG_OFFSET(nrg_norm_sandwich_args),
-    WRONG_VARIANT(BYTES),
-    WRONG_U64(ARGS, nrg_norm_sandwich_args, o, 64, NRG_ERR_COMBINATION),
-    WITH_U64(FIRST, nrg_norm_spec, groups, 3),
-    WRONG_U64(SECOND, nrg_norm_spec, groups, 3, NRG_ERR_COMBINATION),
-    WITH_U64(ARGS, nrg_norm_sandwich_args, o, 1 << 20),
-    WRONG_U32(SECOND, nrg_norm_spec, format, NRG_QUANT_NONE, NRG_ERR_COMBINATION),
-};
-
-static const sound_wrong wrong_backward[] = {
-    WRONG_BOTH(nrg_norm_sandwich_backward_args),
-    WRONG_OFFSET(nrg_norm_sandwich_backward_args),
-    WRONG_U64(ARGS, nrg_norm_sandwich_backward_args, mean1, 64, NRG_ERR_COMBINATION), /* not centred */
-    WRONG_U64(ARGS, nrg_norm_sandwich_backward_args, mean2, 64, NRG_ERR_COMBINATION),
-    WRONG_VARIANT(ALL),
-    WITH_U64(ARGS, nrg_norm_sandwich_backward_args, db2, 0),
-    WRONG_U64(ARGS, nrg_norm_sandwich_backward_args, workspace_size, 3 * DIM * 8, NRG_OK),
-};
-
-/* Of args only rows and the four sums are looked at. */
-static const sound_wrong wrong_workspace[] = {
-    WRONG_BOTH(nrg_norm_sandwich_backward_args),
-    WITH_U64(ARGS, nrg_norm_sandwich_backward_args, x, 3),
-    WRONG_U64(ARGS, nrg_norm_sandwich_backward_args, x_stride[0], 1, NRG_OK),
-    WRONG_VARIANT(ALL),
-    WITH_U64(FIRST, nrg_norm_spec, groups, 1),
-    WITH_U64(SECOND, nrg_norm_spec, groups, 1),
-    WITH_U64(FIRST, nrg_norm_spec, dim, SIZE_MAX / 32),
-    WRONG_U64(SECOND, nrg_norm_spec, dim, SIZE_MAX / 32, NRG_OK),
-    WITH_U64(FIRST, nrg_norm_spec, groups, 1),
-    WITH_U64(SECOND, nrg_norm_spec, groups, 1),
-    WITH_U64(FIRST, nrg_norm_spec, dim, SIZE_MAX / 32 + 1),
-    WRONG_U64(SECOND, nrg_norm_spec, dim, SIZE_MAX / 32 + 1, NRG_ERR_OVERFLOW),
-    WITH_U64(FIRST, nrg_norm_spec, groups, 1),
-    WITH_U64(SECOND, nrg_norm_spec, groups, 1),
-    WITH_U64(FIRST, nrg_norm_spec, dim, SIZE_MAX),
-    WRONG_U64(SECOND, nrg_norm_spec, dim, SIZE_MAX, NRG_ERR_OVERFLOW),
-};
+/* The widest norms of which a workspace's bytes are a number. */
+#define WRONG_DIM(n, status)                                                                                                     \
+    WITH_U64(FIRST, nrg_norm_spec, groups, 1), WITH_U64(SECOND, nrg_norm_spec, groups, 1),                                       \
+        WITH_U64(FIRST, nrg_norm_spec, dim, n), WRONG_U64(SECOND, nrg_norm_spec, dim, n, status)
+static const sound_wrong wrong_workspace[] = {WRONG_VARIANT(ALL), WRONG_DIM(SIZE_MAX / 32, NRG_OK),
+                                              WRONG_DIM(SIZE_MAX / 32 + 1, NRG_ERR_OVERFLOW),
+                                              WRONG_DIM(SIZE_MAX, NRG_ERR_OVERFLOW)};
 
 static void set_specs(void *const *part, int variant)
 {
@@ -70,6 +25,10 @@ static void set_specs(void *const *part, int variant)
         first->centred = 1;
         first->groups = 2;
         second->groups = 3;
+    }
+    if (variant == PLANES) {
+        sound_constants(first);
+        sound_constants(second);
     }
     if (variant == HALF || variant == REPEATED)
         first->dtype = second->dtype = NRG_F16;
@@ -147,10 +106,9 @@ static uint32_t spared_by_reduce(void *const *part)
 }
 
 static const sound_call calls[] = {
-    {&invoke_norm_sandwich_forward, FORWARD_VARIANTS, set_up_forward, WRONG(wrong_forward)},
-    {&invoke_norm_sandwich_backward, VARIANTS, set_up_backward, WRONG(wrong_backward), .own = SUMS | OPERAND(WORKSPACE)},
-    {&invoke_norm_sandwich_backward_reduce, VARIANTS, set_up_backward, WRONG(wrong_backward), .spares = spared_by_reduce,
-     NO_KERNEL},
+    {&invoke_norm_sandwich_forward, FORWARD_VARIANTS, .set_up = set_up_forward},
+    {&invoke_norm_sandwich_backward, VARIANTS, .set_up = set_up_backward, .own = SUMS | OPERAND(WORKSPACE)},
+    {&invoke_norm_sandwich_backward_reduce, VARIANTS, .set_up = set_up_backward, .spares = spared_by_reduce, NO_KERNEL},
     {&invoke_norm_sandwich_backward_workspace, VARIANTS, set_up_workspace, WRONG(wrong_workspace)},
 };
 

@@ -5,32 +5,27 @@
 
 enum { ARGS };
 
-/* A matrix with scales in its blocks, and four dimensions with scales of their own. */
+/* A matrix with scales in its blocks; four dimensions with scales of their own; four rows in each block. */
+static const nrg_quant_format formats[] = {NRG_QUANT_Q8_0, NRG_QUANT_INT8_32, NRG_QUANT_Q8_0_4X4};
+enum { OWN_SCALES = 1, VARIANTS = NRG_COUNT(formats) };
+
 static uint32_t set_up(void *const *part, int variant)
 {
     nrg_quantize_args *args = part[ARGS];
-    *args = nrg_quantize_args_init(variant ? NRG_QUANT_INT8_32 : NRG_QUANT_Q8_0, variant ? NRG_BF16 : NRG_F32, variant ? 3 : 4,
-                                   variant ? 40 : 64, NULL, NULL, NULL);
-    args->rows2 = args->rows3 = variant ? 2 : 1;
-    return variant ? NRG_BIT(NRG_QUANTIZE_SCALES) : 0;
+    *args = nrg_quantize_args_init(formats[variant], variant == OWN_SCALES ? NRG_BF16 : NRG_F32, variant == OWN_SCALES ? 3 : 4,
+                                   variant == OWN_SCALES ? 40 : 64, NULL, NULL, NULL);
+    args->rows2 = args->rows3 = variant == OWN_SCALES ? 2 : 1;
+    return variant == OWN_SCALES ? NRG_BIT(NRG_QUANTIZE_SCALES) : 0;
 }
 
 static uint32_t set_up_back(void *const *part, int variant)
 {
     nrg_dequantize_args *args = part[ARGS];
-    *args = nrg_dequantize_args_init(variant ? NRG_QUANT_INT8_32 : NRG_QUANT_Q8_0, variant ? NRG_BF16 : NRG_F32, variant ? 3 : 4,
-                                     variant ? 40 : 64, NULL, NULL, NULL);
-    args->rows2 = args->rows3 = variant ? 2 : 1;
-    return variant ? NRG_BIT(NRG_DEQUANTIZE_SCALES) : 0;
+    *args = nrg_dequantize_args_init(formats[variant], variant == OWN_SCALES ? NRG_BF16 : NRG_F32, variant == OWN_SCALES ? 3 : 4,
+                                     variant == OWN_SCALES ? 40 : 64, NULL, NULL, NULL);
+    args->rows2 = args->rows3 = variant == OWN_SCALES ? 2 : 1;
+    return variant == OWN_SCALES ? NRG_BIT(NRG_DEQUANTIZE_SCALES) : 0;
 }
-
-#define WRONG_OF(type)                                                                                                           \
-    WRONG_U64(ARGS, type, dim, 48, NRG_ERR_DIM), WRONG_U64(ARGS, type, dim, SIZE_MAX / 32 * 32, NRG_ERR_OVERFLOW),               \
-        WRONG_U64(ARGS, type, scales, 64, NRG_ERR_COMBINATION), WITH_U32(ARGS, type, format, NRG_QUANT_Q8_0_4X4),                \
-        WRONG_U64(ARGS, type, rows, 6, NRG_ERR_DIM), WRONG_VARIANT(1)
-
-static const sound_wrong wrong[] = {WRONG_OF(nrg_quantize_args)};
-static const sound_wrong wrong_back[] = {WRONG_OF(nrg_dequantize_args)};
 
 static uint32_t set_up_hadamard(void *const *part, int variant)
 {
@@ -48,8 +43,8 @@ static const sound_wrong wrong_hadamard[] = {HADAMARD_DIM(0, NRG_ERR_DIM),
                                              WRONG_STRIDE(ARGS, nrg_hadamard_args, o_stride)};
 
 static const sound_call calls[] = {
-    {&invoke_quantize, 2, set_up, WRONG(wrong)},
-    {&invoke_dequantize, 2, set_up_back, WRONG(wrong_back)},
+    {&invoke_quantize, VARIANTS, .set_up = set_up},
+    {&invoke_dequantize, VARIANTS, .set_up = set_up_back},
     {&invoke_hadamard_forward, 2, set_up_hadamard, WRONG(wrong_hadamard)},
     {&invoke_hadamard_backward, 2, set_up_hadamard, WRONG(wrong_hadamard)},
 };

@@ -51,20 +51,10 @@ static uint32_t set_up_backward(void *const *part, int variant)
     return variant == DENSE ? 0 : NRG_BIT(NRG_RELATIVE_BACKWARD_ENDS);
 }
 
-#define FARTHEST ((int64_t)1 << 60)
-#define WRONG_OPTIONS                                                                                                            \
-    WRONG_U64(ARGS, nrg_relative_args, p_min, 2, NRG_OK), WRONG_U64(ARGS, nrg_relative_args, p_max, FARTHEST, NRG_ERR_OVERFLOW), \
-        WRONG_U64(ARGS, nrg_relative_args, p_max, FARTHEST + 1, NRG_ERR_POSITION),                                               \
-        WRONG_U64(ARGS, nrg_relative_args, p_min, -FARTHEST, NRG_ERR_OVERFLOW),                                                  \
-        WRONG_U64(ARGS, nrg_relative_args, p_min, -FARTHEST - 1, NRG_ERR_POSITION),                                              \
-        WRONG_U64(ARGS, nrg_relative_args, first_position, FARTHEST, NRG_OK),                                                    \
-        WRONG_U64(ARGS, nrg_relative_args, first_position, FARTHEST + 1, NRG_ERR_POSITION),                                      \
-        WRONG_U64(ARGS, nrg_relative_args, first_position, -FARTHEST, NRG_OK),                                                   \
-        WRONG_U64(ARGS, nrg_relative_args, first_position, -FARTHEST - 1, NRG_ERR_POSITION)
-static const sound_wrong wrong_forward[] = {WRONG_OPTIONS, WITH_U32(ARGS, nrg_relative_args, table_per_head, 1),
-                                            WRONG_STRIDE(ARGS, nrg_relative_args, table_strides.head)};
-static const sound_wrong wrong_backward[] = {WRONG_OPTIONS, WITH_U32(ARGS, nrg_relative_args, table_per_head, 1),
-                                             WRONG_STRIDE(ARGS, nrg_relative_args, d_table_strides.head)};
+/* As far as tables of memory reach. */
+#define WRONG_ENDS(end, status)                                                                                                  \
+    WRONG_U64(ARGS, nrg_relative_args, p_max, end, status), WRONG_U64(ARGS, nrg_relative_args, p_min, -(end), status)
+static const sound_wrong wrong_ends[] = {WRONG_ENDS((int64_t)1 << 60, NRG_ERR_OVERFLOW)};
 
 /* ---- the shift ---- */
 
@@ -80,11 +70,6 @@ static uint32_t set_up_shift(void *const *part, int variant)
         args->rel = 0;
     return 0;
 }
-
-static const sound_wrong wrong_shift[] = {WRONG_U64(ARGS, nrg_relative_shift_args, shift, FARTHEST, NRG_OK),
-                                          WRONG_U64(ARGS, nrg_relative_shift_args, shift, FARTHEST + 1, NRG_ERR_POSITION),
-                                          WRONG_U64(ARGS, nrg_relative_shift_args, shift, -FARTHEST, NRG_OK),
-                                          WRONG_U64(ARGS, nrg_relative_shift_args, shift, -FARTHEST - 1, NRG_ERR_POSITION)};
 
 /* ---- the two biases ---- */
 
@@ -122,11 +107,11 @@ static uint32_t set_up_pair_back(void *const *part, int variant)
 }
 
 static const sound_call calls[] = {
-    {&invoke_relative_scores, RELATIVE_VARIANTS, set_up_scores, WRONG(wrong_forward)},
-    {&invoke_relative_values, RELATIVE_VARIANTS, set_up_values, WRONG(wrong_forward)},
-    {&invoke_relative_backward, RELATIVE_VARIANTS, set_up_backward, WRONG(wrong_backward)},
-    {&invoke_relative_shift_forward, 4, set_up_shift, WRONG(wrong_shift)},
-    {&invoke_relative_shift_backward, 4, set_up_shift, WRONG(wrong_shift)},
+    {&invoke_relative_scores, RELATIVE_VARIANTS, set_up_scores, WRONG(wrong_ends)},
+    {&invoke_relative_values, RELATIVE_VARIANTS, set_up_values, WRONG(wrong_ends)},
+    {&invoke_relative_backward, RELATIVE_VARIANTS, set_up_backward, WRONG(wrong_ends)},
+    {&invoke_relative_shift_forward, 4, .set_up = set_up_shift},
+    {&invoke_relative_shift_backward, 4, .set_up = set_up_shift},
     {&invoke_head_bias_forward, PAIR_VARIANTS, .set_up = set_up_pair},
     {&invoke_head_bias_backward, PAIR_VARIANTS, .set_up = set_up_pair_back},
 };

@@ -33,7 +33,7 @@ const wild_call *wild_find(const wild_module *m, const sound_call *sound)
 {
     for (int n = 0; n < m->call_count; n++) {
         const wild_call *const one = &m->calls[n];
-        if (strcmp(one->function, sound_name(sound)) == 0 && one->is_part == sound->is_part && one->variants == sound->variants &&
+        if (strcmp(one->function, sound_name(sound)) == 0 && one->is_part == sound->is_part &&
             one->operand_count == sound->function->call->operand_count)
             return one;
     }
