@@ -53,9 +53,9 @@ void nrg_norm_backward_share(size_t each, size_t rows, int ith, int nth, size_t 
     *end = last < rows ? last : rows;
 }
 
-/* Sound arguments, as nrg_check lays them. Field by field, as in norm.c. */
-static void fill_job(nrg_norm_backward_job *job, const nrg_norm_spec *s, const nrg_norm_backward_args *a, const nrg_laid *l,
-                     int ith, int nth)
+/* Field by field, as in norm.c. */
+void nrg_norm_backward_fill(nrg_norm_backward_job *job, nrg_planes *planes, const nrg_norm_spec *s,
+                            const nrg_norm_backward_args *a, const nrg_laid *l, int ith, int nth)
 {
     const int after = s->residual_mode == NRG_RESIDUAL_AFTER;
     const nrg_dtype r_dtype = nrg_own_dtype(s->r_dtype, s->dtype);
@@ -105,6 +105,8 @@ static void fill_job(nrg_norm_backward_job *job, const nrg_norm_spec *s, const n
     job->gate = s->gate;
     job->activation = s->activation;
     set_formula(&job->formula, s, job->dim);
+    if (!nrg_norm_is_matrix(s, a->rows2, a->rows3))
+        set_planes(planes, job, s, a, l);
 }
 
 #define NRG_OF NRG_NORM_BACKWARD
@@ -124,12 +126,9 @@ NRG_OWN_FRAME nrg_status make_job(nrg_norm_backward_job *job, nrg_planes *planes
 {
     nrg_laid l;
     const nrg_status status = lay(&l, s, a, ith, nth);
-    if (status != NRG_OK)
-        return status;
-    fill_job(job, s, a, &l, ith, nth);
-    if (!nrg_norm_is_matrix(s, a->rows2, a->rows3))
-        set_planes(planes, job, s, a, &l);
-    return NRG_OK;
+    if (status == NRG_OK)
+        nrg_norm_backward_fill(job, planes, s, a, &l, ith, nth);
+    return status;
 }
 
 NRG_TABLES(norm_backward)
@@ -189,17 +188,11 @@ nrg_status nrg_norm_backward(const nrg_norm_spec *spec, const nrg_norm_backward_
     return NRG_OK;
 }
 
-nrg_status nrg_norm_backward_piece(const nrg_norm_spec *spec, const nrg_norm_backward_args *args, size_t begin, size_t end)
+void nrg_norm_backward_piece(nrg_norm_backward_job *job, nrg_dtype dtype, size_t begin, size_t end)
 {
-    nrg_norm_backward_job job;
-    nrg_planes planes;
-    const nrg_status status = make_job(&job, &planes, spec, args, 0, 1);
-    if (status != NRG_OK)
-        return status;
-    job.row_begin = begin;
-    job.row_end = end;
-    run(&job, spec->dtype);
-    return NRG_OK;
+    job->row_begin = begin;
+    job->row_end = end;
+    run(job, dtype);
 }
 
 nrg_status nrg_norm_backward_check(const nrg_norm_spec *spec, const nrg_norm_backward_args *args)
@@ -207,18 +200,20 @@ nrg_status nrg_norm_backward_check(const nrg_norm_spec *spec, const nrg_norm_bac
     return NRG_ASK(norm_backward, spec, args);
 }
 
+void nrg_norm_backward_sum(const nrg_norm_spec *spec, const nrg_norm_backward_args *args, int ith, int nth)
+{
+    const size_t rows = rows_of(spec, args), dim = nrg_norm_w_dim(spec);
+    if (has_blocks(args, rows) && !(rows && reduce_is_done(args->workspace))) /* otherwise phase 1 has done it */
+        reduce_columns(spec, args, nrg_norm_block_count(rows), nrg_share(dim, ith, nth), nrg_share(dim, ith + 1, nth));
+}
+
 nrg_status nrg_norm_backward_reduce(const nrg_norm_spec *spec, const nrg_norm_backward_args *args, int ith, int nth)
 {
     nrg_laid l;
     const nrg_status status = lay(&l, spec, args, ith, nth);
-    if (status != NRG_OK)
-        return status;
-    const size_t rows = rows_of(spec, args);
-    if (!has_blocks(args, rows) || (rows && reduce_is_done(args->workspace))) /* phase 1 has done it */
-        return NRG_OK;
-    const size_t dim = nrg_norm_w_dim(spec);
-    reduce_columns(spec, args, nrg_norm_block_count(rows), nrg_share(dim, ith, nth), nrg_share(dim, ith + 1, nth));
-    return NRG_OK;
+    if (status == NRG_OK)
+        nrg_norm_backward_sum(spec, args, ith, nth);
+    return status;
 }
 
 nrg_status nrg_norm_backward_reduce_check(const nrg_norm_spec *spec, const nrg_norm_backward_args *args)

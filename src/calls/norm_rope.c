@@ -96,55 +96,13 @@ nrg_status nrg_norm_rope_forward_check(const nrg_norm_spec *norm, const nrg_rope
 }
 
 #ifndef NRG_NO_BACKWARD
-/* The two calls' arguments for q or k, and a job for the rotation: the rotated gradient is in dx, and norm_backward takes it from
- * there. */
+/* The two jobs of q or k: the rotated gradient is in dx, and norm_backward takes it from there. */
 typedef struct half {
-    nrg_norm_spec spec;
-    nrg_norm_backward_args norm;
+    nrg_norm_backward_job norm;
+    nrg_planes planes;
     nrg_rope_job job;
     rope_batches batches;
 } half;
-
-/* Heads, tokens and batches of a tensor, and the bytes from one to the next. */
-typedef struct shape {
-    size_t count[3], x_stride[3], o_stride[3];
-} shape;
-
-/* Whether all rows lie at equal distances: *distance, 0 where there is one row. */
-static int are_equally_far(const shape *s, const size_t stride[3], size_t *distance)
-{
-    size_t rows = 1;
-    *distance = 0;
-    for (int k = 0; k < 3; k++) {
-        if (s->count[k] == 1)
-            continue;
-        if (*distance && stride[k] != rows * *distance)
-            return 0;
-        *distance = *distance ? *distance : stride[k];
-        rows *= s->count[k];
-    }
-    return 1;
-}
-
-/* Rows of the norm: a matrix where they lie so, which takes less to check; heads, tokens and batches elsewhere. */
-static void set_rows(nrg_norm_backward_args *a, const shape *s)
-{
-    size_t x, o;
-    if (are_equally_far(s, s->x_stride, &x) && are_equally_far(s, s->o_stride, &o)) {
-        a->x_stride[0] = x;
-        a->d_o_stride[0] = a->dx_stride[0] = o;
-        a->rows2 = a->rows3 = 1;
-        return;
-    }
-    a->rows = a->rows ? s->count[0] : 0;
-    a->rows2 = s->count[1];
-    a->rows3 = s->count[2];
-    /* a stride that is not taken may be anything */
-    for (int k = 0; k < 3; k++) {
-        a->x_stride[k] = k || s->count[0] > 1 ? s->x_stride[k] : 0;
-        a->d_o_stride[k] = a->dx_stride[k] = k || s->count[0] > 1 ? s->o_stride[k] : 0;
-    }
-}
 
 /* Checks everything, and makes both halves. */
 NRG_OWN_FRAME nrg_status make_halves(half h[2], const void *const *part, int ith, int nth)
@@ -161,23 +119,29 @@ NRG_OWN_FRAME nrg_status make_halves(half h[2], const void *const *part, int ith
     rope_make_jobs((nrg_rope_job *const[]){&job[0], &job[1]}, batches, &c.laid, c.part[NRG_NORM_ROPE_SPEC], rope,
                    NRG_NORM_ROPE_BACKWARD_Q_O, 1, 0);
     for (int k = 0; k < 2; k++) {
-        nrg_rope_job *r = &h[k].job;
-        nrg_norm_backward_args *a = &h[k].norm;
-        h[k].spec = *(const nrg_norm_spec *)c.part[NRG_NORM_ROPE_NORM];
-        *a = *(const nrg_norm_backward_args *)c.part[NRG_NORM_ROPE_Q_ARGS + k];
-        if (!a->w) /* there are no heads; the other one has weights, and the offset is theirs */
-            h[k].spec.weight_offset = 0;
-        *r = job[k];
-        h[k].batches = batches[k];
-        if (!r->heads)
+        nrg_norm_spec spec = *(const nrg_norm_spec *)c.part[NRG_NORM_ROPE_NORM];
+        nrg_norm_backward_args a = *(const nrg_norm_backward_args *)c.part[NRG_NORM_ROPE_Q_ARGS + k];
+        h[k].norm.row_end = 0;
+        h[k].norm.dw = h[k].norm.db = NULL;
+        if (!job[k].heads)
             continue;
-        a->d_o = a->dx = r->o;
-        a->store = NRG_STORE_KEEP;
+        if (!a.w) /* the other one has weights, and the offset is theirs */
+            spec.weight_offset = 0;
+        h[k].job = job[k];
+        h[k].job.far = 0; /* nor is it streamed: it is read again at once */
+        h[k].batches = batches[k];
+        a.store = NRG_STORE_KEEP;
+        a.d_o = a.dx = job[k].o;
+        a.rows = a.rows ? job[k].heads : 0;
+        a.rows2 = rope->tokens;
+        a.rows3 = batches[k].count;
         const size_t *const x = c.laid.stride[NRG_NORM_ROPE_BACKWARD_Q_X + k];
-        set_rows(a, &(shape){.count = {r->heads, rope->tokens, batches[k].count},
-                             .x_stride = {x[0], x[1], x[2]},
-                             .o_stride = {r->o_head_stride, r->o_token_stride, batches[k].o_stride}});
-        r->far = 0; /* nor is it streamed: it is read again at once */
+        const size_t o[NRG_LEVELS] = {job[k].o_head_stride, job[k].o_token_stride, batches[k].o_stride};
+        const nrg_laid l = {.bytes = c.laid.bytes,
+                            .stride = {[NRG_NORM_BACKWARD_X] = {x[0], x[1], x[2]},
+                                       [NRG_NORM_BACKWARD_D_O] = {o[0], o[1], o[2]},
+                                       [NRG_NORM_BACKWARD_DX] = {o[0], o[1], o[2]}}};
+        nrg_norm_backward_fill(&h[k].norm, &h[k].planes, &spec, &a, &l, 0, 1);
     }
     return NRG_OK;
 }
@@ -186,25 +150,23 @@ nrg_status nrg_norm_rope_backward(const nrg_norm_spec *norm, const nrg_rope_spec
                                   const nrg_norm_backward_args *q, const nrg_norm_backward_args *k, int ith, int nth)
 {
     half h[2];
-    nrg_status status = make_halves(h, (const void *const[]){norm, rope, rope_args, q, k}, ith, nth);
+    const nrg_status status = make_halves(h, (const void *const[]){norm, rope, rope_args, q, k}, ith, nth);
     if (status != NRG_OK)
         return status;
-    nrg_rope_kernel *const rope_of = NRG_ACTIVE_KERNEL(rope, h[0].spec.dtype);
+    nrg_rope_kernel *const rope_of = NRG_ACTIVE_KERNEL(rope, norm->dtype);
     for (int i = 0; i < 2; i++) {
-        const nrg_norm_backward_args *const a = &h[i].norm;
-        const size_t rows = a->rows * a->rows2 * a->rows3, each = nrg_norm_backward_each(a->dw || a->db, rows);
+        const nrg_norm_backward_args *const args = i ? k : q;
+        const size_t rows = h[i].norm.row_end, each = nrg_norm_backward_each(h[i].norm.dw || h[i].norm.db, rows);
         size_t begin, end;
         nrg_norm_backward_share(each, rows, ith, nth, &begin, &end);
         for (size_t row = begin; row < end; row += each) {
             h[i].job.begin = row;
             h[i].job.end = end - row > each ? row + each : end;
             rope_turn_batches(rope_of, &h[i].job, &h[i].batches);
-            status = nrg_norm_backward_piece(&h[i].spec, a, row, h[i].job.end);
-            if (status != NRG_OK)
-                return status; /* cannot be: it was checked */
+            nrg_norm_backward_piece(&h[i].norm, norm->dtype, row, h[i].job.end);
         }
-        if (nth == 1)
-            nrg_norm_backward_finish(&h[i].spec, &h[i].norm);
+        if (nth == 1 && args)
+            nrg_norm_backward_finish(norm, args);
     }
     return NRG_OK;
 }
@@ -236,9 +198,11 @@ nrg_status nrg_norm_rope_backward_reduce(const nrg_norm_spec *norm, const nrg_ro
                                          const nrg_norm_backward_args *q, const nrg_norm_backward_args *k, int ith, int nth)
 {
     half h[2];
-    nrg_status status = make_halves(h, (const void *const[]){norm, rope, rope_args, q, k}, ith, nth);
-    for (int i = 0; i < 2 && status == NRG_OK; i++)
-        status = nrg_norm_backward_reduce(&h[i].spec, &h[i].norm, ith, nth);
+    const nrg_status status = make_halves(h, (const void *const[]){norm, rope, rope_args, q, k}, ith, nth);
+    if (status == NRG_OK && q)
+        nrg_norm_backward_sum(norm, q, ith, nth);
+    if (status == NRG_OK && k)
+        nrg_norm_backward_sum(norm, k, ith, nth);
     return status;
 }
 

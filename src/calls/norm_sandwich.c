@@ -164,15 +164,17 @@ nrg_status nrg_norm_sandwich_forward_check(const nrg_norm_spec *first, const nrg
 }
 
 #ifndef NRG_NO_BACKWARD
-/* The two calls of nrg_norm_backward: the second norm's gradient is the first's d_o. */
+/* The two passes of norm_backward: the second norm's gradient is the first's d_o. */
 typedef struct halves {
-    nrg_norm_spec first, second;
     nrg_norm_backward_args one, two;
+    nrg_norm_backward_job first, second;
+    nrg_planes planes[2];
 } halves;
 
-/* A tensor's place and its strides. */
-#define TAKE(to, to_field, from, field)                                                                                          \
-    ((to)->to_field = (from)->field, (void)memcpy((to)->to_field##_stride, (from)->field##_stride, sizeof(from)->field##_stride))
+/* A tensor of a half is one of the call. */
+#define TAKE(half, HALF_OPERAND, field, OPERAND, from)                                                                           \
+    (h->half.field = a->from, (void)memcpy(half.stride[NRG_NORM_BACKWARD_##HALF_OPERAND],                                        \
+                                           c.laid.stride[NRG_SANDWICH_BACKWARD_##OPERAND], sizeof half.stride[0]))
 
 /* Checks everything, and makes both halves. */
 NRG_OWN_FRAME nrg_status make_halves(halves *h, const void *const *part, int ith, int nth)
@@ -182,48 +184,49 @@ NRG_OWN_FRAME nrg_status make_halves(halves *h, const void *const *part, int ith
     if (status != NRG_OK)
         return status;
     const nrg_norm_sandwich_backward_args *a = c.part[NRG_SANDWICH_ARGS];
-    nrg_norm_backward_args *const one = &h->one, *const two = &h->two;
     const nrg_dtype *const type = c.sizes.type;
     const int dr_in_dy = a->dy && type[NRG_NORM_TYPE_Y] == type[NRG_NORM_TYPE_X];
     const size_t first_bytes = c.sizes.n[NRG_SANDWICH_BACKWARD_N_SPACE_FIRST] * sizeof(double);
-    h->first = *(const nrg_norm_spec *)c.part[NRG_SANDWICH_FIRST];
-    h->second = *(const nrg_norm_spec *)c.part[NRG_SANDWICH_SECOND];
-    h->second.y_dtype = h->first.y_dtype;
-    h->second.r_dtype = h->first.r_dtype;
-    h->first.y_dtype = h->first.r_dtype = NRG_DTYPE_SAME;
-    *one = *two = nrg_norm_backward_args_init(a->rows, NULL, NULL, NULL, NULL);
-    one->store = a->store;
-    two->store = NRG_STORE_KEEP; /* dr is read again at once */
-    one->rows2 = two->rows2 = a->rows2;
-    one->rows3 = two->rows3 = a->rows3;
-    one->accumulate = two->accumulate = a->accumulate;
-    TAKE(two, r, a, r);
-    TAKE(two, d_o, a, d_o);
-    TAKE(two, dr_in, a, dr_in);
-    two->w = a->w2;
-    two->mean = a->mean2;
-    two->dw = a->dw2;
-    two->db = a->db2;
-    TAKE(one, x, a, x);
-    TAKE(one, dx, a, dx);
-    one->w = a->w1;
-    one->mean = a->mean1;
-    one->dw = a->dw1;
-    one->db = a->db1;
+    nrg_norm_spec first = *(const nrg_norm_spec *)c.part[NRG_SANDWICH_FIRST];
+    nrg_norm_spec second = *(const nrg_norm_spec *)c.part[NRG_SANDWICH_SECOND];
+    const size_t tensor = a->rows * a->rows2 * a->rows3 * first.dim * nrg_dtype_size(first.dtype);
+    nrg_laid one = {.bytes = 3 * tensor}, two = {.bytes = c.laid.bytes};
+    second.y_dtype = first.y_dtype;
+    second.r_dtype = first.r_dtype;
+    first.y_dtype = first.r_dtype = NRG_DTYPE_SAME;
+    h->one = h->two = nrg_norm_backward_args_init(a->rows, NULL, NULL, NULL, NULL);
+    h->one.store = a->store;
+    h->two.store = NRG_STORE_KEEP; /* dr is read again at once */
+    h->one.rows2 = h->two.rows2 = a->rows2;
+    h->one.rows3 = h->two.rows3 = a->rows3;
+    h->one.accumulate = h->two.accumulate = a->accumulate;
+    TAKE(two, R, r, R, r);
+    TAKE(two, D_O, d_o, D_O, d_o);
+    TAKE(two, DR_IN, dr_in, DR_IN, dr_in);
+    h->two.w = a->w2;
+    h->two.mean = a->mean2;
+    h->two.dw = a->dw2;
+    h->two.db = a->db2;
+    TAKE(one, X, x, X, x);
+    TAKE(one, DX, dx, DX, dx);
+    h->one.w = a->w1;
+    h->one.mean = a->mean1;
+    h->one.dw = a->dw1;
+    h->one.db = a->db1;
     if (dr_in_dy) {
-        TAKE(two, dx, a, dy);
-        TAKE(one, d_o, a, dy);
+        TAKE(two, DX, dx, DY, dy);
+        TAKE(one, D_O, d_o, DY, dy);
     } else {
-        TAKE(two, dx, a, dx);
-        TAKE(two, dy, a, dy);
-        TAKE(one, d_o, a, dx);
+        TAKE(two, DX, dx, DX, dx);
+        TAKE(two, DY, dy, DY, dy);
+        TAKE(one, D_O, d_o, DX, dx);
     }
     if (a->workspace) {
-        one->workspace = a->workspace;
-        one->workspace_size = first_bytes;
-        two->workspace = (char *)a->workspace + first_bytes;
-        two->workspace_size = a->workspace_size - first_bytes;
+        h->one.workspace = a->workspace;
+        h->two.workspace = (char *)a->workspace + first_bytes;
     }
+    nrg_norm_backward_fill(&h->first, &h->planes[0], &first, &h->one, &one, 0, 1);
+    nrg_norm_backward_fill(&h->second, &h->planes[1], &second, &h->two, &two, 0, 1);
     return NRG_OK;
 }
 
@@ -238,25 +241,22 @@ nrg_status nrg_norm_sandwich_backward(const nrg_norm_spec *first, const nrg_norm
                                       const nrg_norm_sandwich_backward_args *args, int ith, int nth)
 {
     halves h;
-    nrg_status status = make_halves(&h, (const void *const[]){first, second, args}, ith, nth);
+    const nrg_status status = make_halves(&h, (const void *const[]){first, second, args}, ith, nth);
     if (status != NRG_OK)
         return status;
     /* where either norm has sums both are cut into blocks of rows */
     const int has_sums = h.one.dw || h.one.db || h.two.dw || h.two.db;
-    const size_t rows = h.one.rows * h.one.rows2 * h.one.rows3, each = nrg_norm_backward_each(has_sums, rows);
+    const size_t rows = h.first.row_end, each = nrg_norm_backward_each(has_sums, rows);
     size_t begin, end;
     nrg_norm_backward_share(has_sums ? each : 1, rows, ith, nth, &begin, &end);
     for (size_t row = begin; row < end; row += each) {
         const size_t piece_end = end - row > each ? row + each : end;
-        status = nrg_norm_backward_piece(&h.second, &h.two, row, piece_end);
-        if (status == NRG_OK)
-            status = nrg_norm_backward_piece(&h.first, &h.one, row, piece_end);
-        if (status != NRG_OK)
-            return status; /* cannot be: it was checked */
+        nrg_norm_backward_piece(&h.second, first->dtype, row, piece_end);
+        nrg_norm_backward_piece(&h.first, first->dtype, row, piece_end);
     }
     if (nth == 1) {
-        nrg_norm_backward_finish(&h.second, &h.two);
-        nrg_norm_backward_finish(&h.first, &h.one);
+        nrg_norm_backward_finish(second, &h.two);
+        nrg_norm_backward_finish(first, &h.one);
     }
     return NRG_OK;
 }
@@ -271,10 +271,12 @@ nrg_status nrg_norm_sandwich_backward_reduce(const nrg_norm_spec *first, const n
                                              const nrg_norm_sandwich_backward_args *args, int ith, int nth)
 {
     halves h;
-    nrg_status status = make_halves(&h, (const void *const[]){first, second, args}, ith, nth);
-    if (status == NRG_OK)
-        status = nrg_norm_backward_reduce(&h.first, &h.one, ith, nth);
-    return status == NRG_OK ? nrg_norm_backward_reduce(&h.second, &h.two, ith, nth) : status;
+    const nrg_status status = make_halves(&h, (const void *const[]){first, second, args}, ith, nth);
+    if (status != NRG_OK)
+        return status;
+    nrg_norm_backward_sum(first, &h.one, ith, nth);
+    nrg_norm_backward_sum(second, &h.two, ith, nth);
+    return NRG_OK;
 }
 
 nrg_status nrg_norm_sandwich_backward_reduce_check(const nrg_norm_spec *first, const nrg_norm_spec *second,
