@@ -54,11 +54,9 @@ static void rival_numbers(const bench_case *c, void *const *part, rival_job *job
     nrg_rope_space space;
     size_t doubles;
     nrg_qkv_measure_args(rope, a, 1, &space, &doubles);
-    const uintptr_t first = ((uintptr_t)a->workspace + NRG_ROPE_LINE - 1) / NRG_ROPE_LINE * NRG_ROPE_LINE + NRG_ROPE_LINE,
-                    at = nrg_rope_slice_of(&space, a->workspace_size).table;
     bench_require(nrg_rope_frequencies(rope, frequencies, &magnitude));
-    const nrg_rope_table_args args =
-        nrg_rope_table_args_init(c->shape.rows, frequencies, magnitude, (float *)(void *)(first + at));
+    const nrg_rope_table_args args = nrg_rope_table_args_init(
+        c->shape.rows, frequencies, magnitude, nrg_rope_slice_at(&space, a->workspace, a->workspace_size, 0).table);
     bench_require(nrg_rope_table(rope, &args, 0, 1));
     job->head_dim = HEAD;
     job->k_heads = K_HEADS;

@@ -29,46 +29,14 @@ typedef struct qkv_tensor {
 typedef struct qkv_call {
     const nrg_rope_spec *spec;
     const nrg_qkv_args *args;
-    rope_slice slice; /* of the share */
-    rope_table table; /* of the tokens that are next */
+    nrg_rope_slice slice; /* of the share */
+    rope_table table;     /* of the tokens that are next */
     qkv_tensor tensor[TENSORS];
     nrg_qkv_job job; /* of one after the other: what they have in common */
     size_t heads;    /* of a token's q, k and v together */
     nrg_rope_space space;
     int is_turned, stream, far; /* is_turned: there is q or k */
 } qkv_call;
-
-/* What a sound call has beside its tensors, from the arguments; norm: NULL where there is none. */
-static inline void complete(qkv_call *call, const nrg_norm_spec *norm, const nrg_rope_spec *rope, const nrg_qkv_args *a,
-                            int backward, int ith)
-{
-    const size_t pairs = call->space.pairs;
-    size_t bytes = 0;
-    call->spec = rope;
-    call->args = a;
-    for (unsigned i = 0; i < TENSORS; i++) {
-        const qkv_tensor *const t = &call->tensor[i];
-        bytes += a->tokens * t->heads * t->dim * (nrg_dtype_size(a->dtype) + nrg_dtype_size(t->o_dtype));
-    }
-    call->is_turned = (call->tensor[Q].heads | call->tensor[K].heads) != 0;
-    const nrg_rope_slice slice = nrg_rope_slice_of(&call->space, a->workspace_size);
-    call->slice = rope_slice_at(a->workspace, &slice, (size_t)ith);
-    call->table.axes = call->space.axes;
-    nrg_qkv_job *job = &call->job;
-    job->block = call->slice.block;
-    job->block_rows = nrg_qkv_block_rows(a);
-    job->has_norm = norm != NULL;
-    if (job->has_norm)
-        begin_norm(&job->turn.norm, norm, NULL, NULL); /* those of q or k */
-    call->stream = nrg_wants_stream_past_l3(a->store, bytes);
-    job->turn.rope.positions = NULL;
-    job->turn.rope.table_stride = 2 * pairs * sizeof(float);
-    job->turn.rope.offset = a->rotate_from;
-    job->turn.rope.pairs = pairs;
-    job->turn.rope.interleaved = rope->mode == NRG_ROPE_NORMAL;
-    job->turn.rope.backward = backward;
-    call->far = nrg_is_far(bytes);
-}
 
 #define NRG_OF NRG_QKV
 #define NRG_NAME qkv
@@ -99,6 +67,7 @@ NRG_OWN_FRAME nrg_status make_call(qkv_call *call, const nrg_norm_spec *norm, co
     void *const o[TENSORS] = {a->q_o, a->k_o, a->v_o};
     const nrg_dtype o_dtype[TENSORS] = {a->q_o_dtype, a->k_o_dtype, a->v_o_dtype};
     const nrg_quant_format format[TENSORS] = {NRG_QUANT_NONE, a->k_o_format, a->v_o_format};
+    size_t bytes = 0;
     for (unsigned i = 0; i < TENSORS; i++) {
         call->tensor[i] = (qkv_tensor){
             .x = x[i],
@@ -110,6 +79,8 @@ NRG_OWN_FRAME nrg_status make_call(qkv_call *call, const nrg_norm_spec *norm, co
             .o_dtype = nrg_qkv_cache_dtype(format[i], o_dtype[i], a->dtype),
             .is_quantized = format[i] != NRG_QUANT_NONE,
         };
+        const qkv_tensor *const t = &call->tensor[i];
+        bytes += a->tokens * t->heads * t->dim * (nrg_dtype_size(a->dtype) + nrg_dtype_size(t->o_dtype));
     }
     call->space = (nrg_rope_space){
         .slices = (size_t)nth,
@@ -118,7 +89,25 @@ NRG_OWN_FRAME nrg_status make_call(qkv_call *call, const nrg_norm_spec *norm, co
         .pairs = nrg_rope_pairs_of(rope),
         .axes = nrg_rope_axes(rope),
     };
-    complete(call, norm, rope, a, backward, ith);
+    call->spec = rope;
+    call->args = a;
+    call->is_turned = (a->q_heads | a->k_heads) != 0;
+    call->slice = nrg_rope_slice_at(&call->space, a->workspace, a->workspace_size, (size_t)ith);
+    call->table.axes = call->space.axes;
+    call->stream = nrg_wants_stream_past_l3(a->store, bytes);
+    call->far = nrg_is_far(bytes);
+    nrg_qkv_job *const job = &call->job;
+    job->block = call->slice.block;
+    job->block_rows = nrg_qkv_block_rows(a);
+    job->has_norm = norm != NULL;
+    if (job->has_norm)
+        begin_norm(&job->turn.norm, norm, NULL, NULL); /* those of q or k */
+    job->turn.rope.positions = NULL;
+    job->turn.rope.table_stride = 2 * call->space.pairs * sizeof(float);
+    job->turn.rope.offset = a->rotate_from;
+    job->turn.rope.pairs = call->space.pairs;
+    job->turn.rope.interleaved = rope->mode == NRG_ROPE_NORMAL;
+    job->turn.rope.backward = backward;
     return NRG_OK;
 }
 

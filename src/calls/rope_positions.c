@@ -15,7 +15,7 @@ typedef struct positions_call {
     const nrg_rope_spec *spec;
     const nrg_rope_positions_args *args;
     size_t heads; /* of a token's q and k in all batches */
-    rope_slice slice;
+    nrg_rope_slice slice;
     rope_table table;
     batches of[2]; /* q and k */
 } positions_call;
@@ -65,8 +65,7 @@ NRG_OWN_FRAME nrg_status make_call(positions_call *call, const nrg_rope_spec *sp
         return NRG_OK;
     const nrg_rope_space space = {
         .slices = (size_t)nth, .tokens = a->tokens, .pairs = nrg_rope_pairs_of(spec), .axes = nrg_rope_axes(spec)};
-    const nrg_rope_slice slice = nrg_rope_slice_of(&space, a->workspace_size);
-    call->slice = rope_slice_at(a->workspace, &slice, (size_t)ith);
+    call->slice = nrg_rope_slice_at(&space, a->workspace, a->workspace_size, (size_t)ith);
     call->table.axes = space.axes;
     call->table.positions_stride = l.stride[NRG_ROPE_POSITIONS_POSITIONS][0];
     for (int k = 0; k < 2; k++)

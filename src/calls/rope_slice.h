@@ -11,34 +11,6 @@
 #include "../exact/rope_frequencies.h"
 #include "rope_job.h"
 
-/* A slice in its place. */
-typedef struct rope_slice {
-    nrg_rope_kept *kept;
-    double *frequencies;
-    float *factors;
-    int32_t *positions;
-    float *table, *block;
-    size_t rows;
-    size_t *layout; /* the workspace's first word */
-} rope_slice;
-
-/* The first line of the workspace is all slices'; they follow. */
-static inline rope_slice rope_slice_at(void *workspace, const nrg_rope_slice *s, size_t i)
-{
-    char *const line = (char *)(((uintptr_t)workspace + NRG_ROPE_LINE - 1) / NRG_ROPE_LINE * NRG_ROPE_LINE);
-    char *const first = line + NRG_ROPE_LINE + i * s->bytes;
-    return (rope_slice){
-        .kept = (nrg_rope_kept *)(void *)first,
-        .frequencies = (double *)(void *)(first + s->frequencies),
-        .factors = (float *)(void *)(first + s->factors),
-        .positions = (int32_t *)(void *)(first + s->positions),
-        .table = (float *)(void *)(first + s->table),
-        .block = (float *)(void *)(first + s->block),
-        .rows = s->rows,
-        .layout = (size_t *)(void *)line,
-    };
-}
-
 /* Specs by their numbers. Not by a copy without the pointer: reading again what was just stored took 30 ns. */
 static inline int rope_specs_are_equal(const nrg_rope_spec *a, const nrg_rope_spec *b)
 {
@@ -48,7 +20,7 @@ static inline int rope_specs_are_equal(const nrg_rope_spec *a, const nrg_rope_sp
     return memcmp(a, b, NUMBERS) == 0;
 }
 
-static inline int rope_has_frequencies(const rope_slice *s, const nrg_rope_spec *spec, size_t pairs, size_t layout)
+static inline int rope_has_frequencies(const nrg_rope_slice *s, const nrg_rope_spec *spec, size_t pairs, size_t layout)
 {
     const nrg_rope_kept *k = s->kept;
     if (k->mark != NRG_ROPE_MARK || k->layout != layout || k->has_factors != (spec->freq_factors != NULL))
@@ -60,7 +32,7 @@ static inline int rope_has_frequencies(const rope_slice *s, const nrg_rope_spec 
 /* A number for the slices of calls with so many shares, until a call has another nth: how often nth has changed, and nth. All
  * shares of a call find the same number, whichever of them has stored it. So a slice that was made before such a change, and may
  * have been overwritten since, is recognized. */
-static inline size_t rope_layout(const rope_slice *s, int nth)
+static inline size_t rope_layout(const nrg_rope_slice *s, int nth)
 {
     enum { HALF = sizeof(size_t) * 4 };
     const size_t low = ((size_t)1 << HALF) - 1, shares = (size_t)nth & low, last = __atomic_load_n(s->layout, __ATOMIC_RELAXED);
@@ -68,7 +40,7 @@ static inline size_t rope_layout(const rope_slice *s, int nth)
 }
 
 /* Frequencies into the slice, if they are not there. 0, and nothing is written: there are none. */
-NRG_OWN_FRAME int rope_make_frequencies(const rope_slice *s, const nrg_rope_spec *spec, size_t pairs, int keep, int nth)
+NRG_OWN_FRAME int rope_make_frequencies(const nrg_rope_slice *s, const nrg_rope_spec *spec, size_t pairs, int keep, int nth)
 {
     nrg_rope_kept *k = s->kept;
     double magnitude;
@@ -102,7 +74,7 @@ static inline const void *rope_positions(const rope_table *t, size_t axis)
     return (const char *)t->args.positions + axis * t->positions_stride;
 }
 
-static inline int rope_has_table(const rope_slice *s, const rope_table *t)
+static inline int rope_has_table(const nrg_rope_slice *s, const rope_table *t)
 {
     const nrg_rope_kept *k = s->kept;
     const size_t rows = t->args.tokens;
@@ -116,7 +88,7 @@ static inline int rope_has_table(const rope_slice *s, const rope_table *t)
     return 1;
 }
 
-static inline void rope_make_table(const rope_slice *s, const nrg_rope_spec *spec, const rope_table *t, int keep)
+static inline void rope_make_table(const nrg_rope_slice *s, const nrg_rope_spec *spec, const rope_table *t, int keep)
 {
     nrg_rope_kept *k = s->kept;
     nrg_position_table_job job;
@@ -133,7 +105,7 @@ static inline void rope_make_table(const rope_slice *s, const nrg_rope_spec *spe
 }
 
 /* The table of so many tokens, of a call whose token 0 has these positions. */
-static inline void rope_make_rows(const rope_slice *s, const nrg_rope_spec *spec, rope_table *t, const int32_t *positions,
+static inline void rope_make_rows(const nrg_rope_slice *s, const nrg_rope_spec *spec, rope_table *t, const int32_t *positions,
                                   int32_t first_position, size_t token, size_t tokens, int keep)
 {
     t->args.tokens = tokens;

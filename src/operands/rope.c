@@ -97,24 +97,29 @@ static size_t lines(size_t bytes) { return (bytes + NRG_ROPE_LINE - 1) / NRG_ROP
 /* Bytes of a token in a slice: its row of the table and its positions. */
 static size_t token_bytes(const nrg_rope_space *s) { return 2 * s->pairs * sizeof(float) + s->axes * sizeof(int32_t); }
 
-/* The fixed part, and where the arrays of tokens begin. */
-static nrg_rope_slice begin_slice(const nrg_rope_space *s)
-{
-    nrg_rope_slice slice;
-    slice.frequencies = lines(sizeof(nrg_rope_kept));
-    slice.factors = slice.frequencies + 2 * s->pairs * sizeof(double);
-    slice.block = lines(slice.factors + s->pairs * sizeof(float));
-    slice.positions = lines(slice.block + s->block);
-    return slice;
-}
+/* Where the arrays of a slice begin, in bytes, up to those of tokens. */
+static size_t frequencies_at(void) { return lines(sizeof(nrg_rope_kept)); }
+static size_t factors_at(const nrg_rope_space *s) { return frequencies_at() + 2 * s->pairs * sizeof(double); }
+static size_t block_at(const nrg_rope_space *s) { return lines(factors_at(s) + s->pairs * sizeof(float)); }
+static size_t positions_at(const nrg_rope_space *s) { return lines(block_at(s) + s->block); }
 
-nrg_rope_slice nrg_rope_slice_of(const nrg_rope_space *s, size_t workspace_size)
+/* The first line of the workspace is all slices'; they follow. */
+nrg_rope_slice nrg_rope_slice_at(const nrg_rope_space *s, void *workspace, size_t workspace_size, size_t i)
 {
-    nrg_rope_slice slice = begin_slice(s);
-    slice.bytes = (workspace_size - 2 * NRG_ROPE_LINE) / s->slices / NRG_ROPE_LINE * NRG_ROPE_LINE;
-    slice.rows = (slice.bytes - slice.positions - NRG_ROPE_LINE) / token_bytes(s);
-    slice.table = lines(slice.positions + s->axes * slice.rows * sizeof(int32_t));
-    return slice;
+    const size_t bytes = (workspace_size - 2 * NRG_ROPE_LINE) / s->slices / NRG_ROPE_LINE * NRG_ROPE_LINE;
+    const size_t positions = positions_at(s), rows = (bytes - positions - NRG_ROPE_LINE) / token_bytes(s);
+    char *const line = (char *)(((uintptr_t)workspace + NRG_ROPE_LINE - 1) / NRG_ROPE_LINE * NRG_ROPE_LINE);
+    char *const first = line + NRG_ROPE_LINE + i * bytes;
+    return (nrg_rope_slice){
+        .kept = (nrg_rope_kept *)(void *)first,
+        .frequencies = (double *)(void *)(first + frequencies_at()),
+        .factors = (float *)(void *)(first + factors_at(s)),
+        .positions = (int32_t *)(void *)(first + positions),
+        .table = (float *)(void *)(first + lines(positions + s->axes * rows * sizeof(int32_t))),
+        .block = (float *)(void *)(first + block_at(s)),
+        .rows = rows,
+        .layout = (size_t *)(void *)line,
+    };
 }
 
 nrg_status nrg_rope_measure_space(const nrg_rope_space *s, size_t *doubles)
@@ -123,7 +128,7 @@ nrg_status nrg_rope_measure_space(const nrg_rope_space *s, size_t *doubles)
     size_t all;
     if (rows > NRG_ROPE_SPACE_MOST)
         return NRG_ERR_OVERFLOW;
-    const size_t fixed = begin_slice(s).positions, of_rows = rows * token_bytes(s);
+    const size_t fixed = positions_at(s), of_rows = rows * token_bytes(s);
     if (!nrg_product(s->slices, lines(fixed + of_rows + NRG_ROPE_LINE), &all) || all > SIZE_MAX - 3 * NRG_ROPE_LINE)
         return NRG_ERR_OVERFLOW;
     *doubles = (all + 2 * NRG_ROPE_LINE) / sizeof(double);

@@ -20,11 +20,6 @@ typedef struct nrg_rope_shares {
     int nth, backward;
 } nrg_rope_shares;
 
-/* A slice of the workspace: where its arrays begin, in bytes, and how many rows of the table fit. */
-typedef struct nrg_rope_slice {
-    size_t frequencies, factors, block, positions, table, bytes, rows;
-} nrg_rope_slice;
-
 /* What a slice begins with: what its arrays hold. */
 typedef struct nrg_rope_kept {
     uint64_t mark;      /* NRG_ROPE_MARK where the rest means something */
@@ -46,9 +41,20 @@ typedef struct nrg_rope_space {
     size_t slices, tokens, block, pairs, axes;
 } nrg_rope_space;
 
-/* The slices of a workspace that is large enough. A slice is the same for any number of tokens, so that a prompt leaves to the
+/* A slice in its place. */
+typedef struct nrg_rope_slice {
+    nrg_rope_kept *kept;
+    double *frequencies;
+    float *factors;
+    int32_t *positions;
+    float *table, *block;
+    size_t rows;    /* of the table, for which there is room */
+    size_t *layout; /* the workspace's first word */
+} nrg_rope_slice;
+
+/* Slice i of a workspace that is large enough. A slice is the same for any number of tokens, so that a prompt leaves to the
  * tokens after it what it has made: all but its fixed part is the table's. */
-nrg_rope_slice nrg_rope_slice_of(const nrg_rope_space *s, size_t workspace_size);
+nrg_rope_slice nrg_rope_slice_at(const nrg_rope_space *s, void *workspace, size_t workspace_size, size_t i);
 
 /* Doubles of a workspace: slices with room for the tokens of a share, which begins and ends within a token. */
 nrg_status nrg_rope_measure_space(const nrg_rope_space *s, size_t *doubles);
