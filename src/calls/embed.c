@@ -15,8 +15,7 @@
 static inline nrg_status fill_job(nrg_embed_job *job, const embed_call *call, size_t o_stride, int ith, int nth)
 {
     const nrg_embed_args *a = call->args;
-    embed_terms(job, call);
-    const nrg_status status = embed_positions(job, call);
+    const nrg_status status = embed_terms(job, call);
     if (status != NRG_OK)
         return status;
     job->o = a->o;

@@ -41,8 +41,8 @@ static inline embed_call embed_call_of(const nrg_embed_args *a, const nrg_embed_
     return call;
 }
 
-/* Makes the inputs the job's terms. */
-static inline void embed_terms(nrg_embed_job *job, const embed_call *call)
+/* Makes the inputs the job's terms. The last check: whether every row that is picked is there. */
+static inline nrg_status embed_terms(nrg_embed_job *job, const embed_call *call)
 {
     const nrg_embed_args *a = call->args;
     const int table_f32 = call->table_dtype == NRG_F32;
@@ -56,36 +56,22 @@ static inline void embed_terms(nrg_embed_job *job, const embed_call *call)
         const nrg_embed_table *t = &call->tables[k];
         if (!t->table)
             continue;
-        nrg_embed_term *term = &job->term[job->terms++];
-        *term = (nrg_embed_term){
-            .from = t->table, .ids = t->ids, .period = t->period, .stride = call->table_stride[k], .scale = 1, .f32 = table_f32};
-        if (t->scale != 1) {
-            term->scale = t->scale;
-            job->scaled = 1;
-        }
-        if (job->far < 0 && t->ids && t->rows > nrg_l2_bytes() / term->stride)
-            job->far = (int)(term - job->term);
+        const size_t picked = nrg_embed_ids_count(a->rows, t->period), stride = call->table_stride[k];
+        if (!(t->ids ? embed_ids_exist(t->ids, picked, t->rows) : embed_counted_rows_exist(t->first_position, picked, t->rows)))
+            return NRG_ERR_POSITION;
+        const char *const from = t->table;
+        if (job->far < 0 && t->ids && t->rows > nrg_l2_bytes() / stride)
+            job->far = job->terms;
+        job->scaled |= t->scale != 1;
+        job->term[job->terms++] = (nrg_embed_term){.from = t->ids || !a->rows ? from : from + (size_t)t->first_position * stride,
+                                                   .ids = t->ids,
+                                                   .period = t->period,
+                                                   .stride = stride,
+                                                   .scale = t->scale,
+                                                   .f32 = table_f32};
     }
     job->prefetch = job->far >= 0 ? embed_prefetch_rows(a->dim * (table_f32 ? 4 : 2)) : 0;
     job->is_copy = job->terms == 1 && !job->scaled && job->term[0].f32 == (a->dtype == NRG_F32);
-}
-
-/* The last check: whether every row that is picked is there. Terms that count begin at the row of token 0 afterwards. */
-static inline nrg_status embed_positions(nrg_embed_job *job, const embed_call *call)
-{
-    const nrg_embed_args *a = call->args;
-    nrg_embed_term *term = &job->term[a->x != NULL];
-    for (size_t k = 0; k < call->table_count; k++) {
-        const nrg_embed_table *t = &call->tables[k];
-        if (!t->table)
-            continue;
-        const size_t picked = nrg_embed_ids_count(a->rows, t->period);
-        if (!(t->ids ? embed_ids_exist(t->ids, picked, t->rows) : embed_counted_rows_exist(t->first_position, picked, t->rows)))
-            return NRG_ERR_POSITION;
-        if (!t->ids && a->rows)
-            term->from += (size_t)t->first_position * term->stride;
-        term++;
-    }
     return NRG_OK;
 }
 

@@ -33,10 +33,8 @@ NRG_OWN_FRAME nrg_status make_jobs(nrg_embed_job *embed, nrg_norm_job *norm, con
     if (status != NRG_OK)
         return status;
     const embed_call call = embed_call_of(a, &terms, &l);
-    embed_terms(embed, &call);
-    if ((status = embed_positions(embed, &call)) != NRG_OK)
+    if ((status = embed_terms(embed, &call)) != NRG_OK)
         return status;
-
     const nrg_dtype r_dtype = nrg_own_dtype(s->r_dtype, s->dtype);
     const size_t o_stride = l.stride[NRG_EMBED_NORM_O][0], r_stride = l.stride[NRG_EMBED_NORM_R][0];
     /* The sum has a place of its own where it is asked for in its own dtype. Otherwise it is made where o will be, and an r in

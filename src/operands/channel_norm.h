@@ -4,6 +4,8 @@
 #ifndef NRG_OPERANDS_CHANNEL_NORM_H
 #define NRG_OPERANDS_CHANNEL_NORM_H
 
+#include <float.h>
+
 #include "../../include/nrg/channel_norm.h"
 #include "activation.h"
 #include "describe.h"
@@ -21,9 +23,6 @@ typedef struct nrg_channel_factors {
 } nrg_channel_factors;
 
 enum { NRG_CHANNEL_SEGMENT = 4096 };
-
-/* What is wrong with a spec. */
-nrg_status nrg_channel_check_spec(const nrg_channel_norm_spec *spec);
 
 static inline int nrg_channel_is_batch(const nrg_channel_norm_spec *spec) { return spec->over == NRG_CHANNEL_OVER_BATCH; }
 

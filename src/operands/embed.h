@@ -4,6 +4,9 @@
 #ifndef NRG_OPERANDS_EMBED_H
 #define NRG_OPERANDS_EMBED_H
 
+#include <float.h>
+#include <math.h>
+
 #include "../../include/nrg/embed.h"
 #include "norm.h"
 
@@ -34,10 +37,12 @@ static inline uint64_t nrg_embed_order_doubles(size_t tokens, size_t table_rows)
 /* Doubles of the workspace. SIZE_MAX: its bytes, or numbers of rows, do not fit. */
 size_t nrg_embed_space(const nrg_embed_backward_args *a, const nrg_embed_gradients *gradients);
 
-/* What is wrong with the number of tables, or with the sizes of this version's; with args and tables; with gradients. */
+/* What is wrong with the number of tables, or with the sizes of this version's; with gradients. */
 nrg_status nrg_embed_check_tables(const void *tables, size_t count, const void *copies, size_t size);
-nrg_status nrg_embed_check_terms(const nrg_embed_args *a, const nrg_embed_terms *terms);
 nrg_status nrg_embed_check_terms_of(const nrg_embed_gradients *gradients);
+
+/* Whether a term has numbers that it may have. */
+static inline int nrg_embed_is_term(float scale, size_t period) { return fabsf(scale) <= FLT_MAX && period; }
 
 static inline enum nrg_there nrg_embed_there(const int32_t *ids, size_t rows)
 {

@@ -24,18 +24,3 @@ size_t nrg_floater_backward_space(const nrg_floater_spec *spec, int has_states)
         return SIZE_MAX;
     return doubles_of(spec->dim, FIXED + inputs + states);
 }
-
-nrg_status nrg_floater_check_spec(const nrg_floater_spec *spec)
-{
-    if (!spec->dim)
-        return NRG_ERR_DIM;
-    if (!nrg_is_beside(nrg_own_dtype(spec->p0_dtype, spec->dtype), spec->dtype))
-        return NRG_ERR_DTYPE;
-    if (!spec->substeps)
-        return NRG_ERR_CONSTANT;
-    if (spec->times && spec->t0 != 0)
-        return NRG_ERR_COMBINATION;
-    if (spec->positions && !spec->h)
-        return NRG_ERR_NULL;
-    return spec->positions == SIZE_MAX ? NRG_ERR_OVERFLOW : NRG_OK;
-}

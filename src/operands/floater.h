@@ -10,9 +10,6 @@
 /* The slopes of a step. */
 enum { NRG_FLOATER_STAGES = 4 };
 
-/* What is wrong with a spec. */
-nrg_status nrg_floater_check_spec(const nrg_floater_spec *spec);
-
 /* Doubles of the workspaces. SIZE_MAX: their bytes do not fit. */
 size_t nrg_floater_space(const nrg_floater_spec *spec);
 size_t nrg_floater_backward_space(const nrg_floater_spec *spec, int has_states);

@@ -7,6 +7,7 @@
 #include <float.h>
 
 #include "../../include/nrg/score_bias.h"
+#include "../exact/t5_rule.h"
 #include "heads.h"
 
 enum { NRG_BIAS_SPEC, NRG_BIAS_ARGS };
@@ -37,11 +38,21 @@ typedef struct nrg_alibi_args {
     size_t diagonals_stride;
 } nrg_alibi_args;
 
-/* Distances that a table may have: the product of such a number and a float is exact in double. */
-int nrg_bias_distances_fit(const nrg_score_bias_spec *spec);
+/* Whether distances are such that the product of each and a float is exact in double. */
+enum { NRG_BIAS_DISTANCE_MOST = 1 << 29 };
+static inline int nrg_bias_distances_fit(const nrg_score_bias_spec *s)
+{
+    const int64_t most = NRG_BIAS_DISTANCE_MOST, first = s->first_position;
+    return s->queries <= NRG_BIAS_DISTANCE_MOST && s->keys <= NRG_BIAS_DISTANCE_MOST && first >= -most && first <= most &&
+           nrg_bias_lowest(s) >= -most && (int64_t)(s->keys - 1) - first <= most;
+}
 
 /* Whether buckets and distances make a rule of T5. */
-int nrg_t5_is_rule(const nrg_score_bias_spec *spec);
+static inline int nrg_t5_is_rule(const nrg_score_bias_spec *spec)
+{
+    t5_rule rule;
+    return nrg_t5_rule_make(&rule, spec->bidirectional, spec->buckets, spec->max_distance);
+}
 
 #define NRG_MAKE "names.h"
 #include "score_bias_calls.def"
