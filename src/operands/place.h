@@ -45,19 +45,22 @@ typedef struct nrg_precheck {
     nrg_placed at[NRG_OPERANDS];
 } nrg_precheck;
 
-/* Places operand `index`, whose strides are then in *l; 0: nrg_check has to be asked. All but pointers, numbers and strides are
- * constants, so that little is left of this. */
+/* Places operand `index`, whose strides are then in *l, one for each level; 0: nrg_check has to be asked. All but pointers,
+ * numbers and strides are constants, so that little is left of this. */
 NRG_INLINE int nrg_place(nrg_precheck *c, nrg_laid *l, unsigned index, const void *pointer, nrg_role role, size_t element,
                          size_t dim, nrg_steps v, enum nrg_there there, uint32_t over)
 {
     size_t *const stride = l->stride[index];
     const uint32_t bit = NRG_BIT(index);
-    stride[0] = stride[1] = stride[2] = 0;
-    if (!pointer)
+    if (!pointer) {
+        NRG_UNROLL_3
+        for (unsigned k = 0; k < v.levels; k++)
+            stride[k] = 0;
         return !(c->always & bit) && there != NRG_ALWAYS && (dim == 0 || (there != NRG_MUST && there != NRG_NEED));
+    }
     const uintptr_t first = (uintptr_t)pointer;
     const size_t row = dim * element;
-    size_t span = row, rows = 1, unit = first;
+    size_t span = row, rows = 1, unit = first, inner = 0;
     int has_gaps = 0; /* then outer strides may differ where both ends are the same */
     if (there == NRG_NOT || there == NRG_SKIP || (c->ignored & bit) || first > UINTPTR_MAX / 2 || dim - 1 >= NRG_PLACE_MOST)
         return 0;
@@ -83,24 +86,26 @@ NRG_INLINE int nrg_place(nrg_precheck *c, nrg_laid *l, unsigned index, const voi
             rows *= count;
         }
         has_gaps = !is_matrix && (v.level[1].given | v.level[2].given);
+        inner = stride[0];
     }
     if ((unit & (element - 1)) || (role == NRG_SCRATCH && v.room < row))
         return 0;
     const uintptr_t end = first + span;
     const int is_out = role != NRG_IN || c->written & bit;
-    const unsigned near = first < c->high && end > c->low ? c->count : 0; /* of how many it may touch one */
+    /* with how many it could share bytes and must not: inputs may among themselves */
+    const unsigned near = (is_out || c->outputs) && first < c->high && end > c->low ? c->count : 0;
     for (unsigned i = 0; i < near; i++) {
         const nrg_placed *const other = &c->at[i];
         if ((end <= other->first) | (other->end <= first) || !(is_out || c->outputs >> i & 1))
             continue;
         if (!is_out || !(over >> other->index & 1) || (c->apart & bit) ||
-            ((first ^ other->first) | (end ^ other->end) | (stride[0] ^ other->stride)) || has_gaps)
+            ((first ^ other->first) | (end ^ other->end) | (inner ^ other->stride)) || has_gaps)
             return 0;
     }
     c->outputs |= (uint32_t)is_out << c->count;
     c->low = first < c->low ? first : c->low;
     c->high = end > c->high ? end : c->high;
-    c->at[c->count++] = (nrg_placed){first, end, stride[0], index};
+    c->at[c->count++] = (nrg_placed){first, end, inner, index};
     c->bytes += (rows * row) << (role == NRG_IN && (c->written & bit));
     return 1;
 }
