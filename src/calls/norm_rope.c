@@ -4,7 +4,6 @@
 #include "../job/norm.h"
 #include "../job/rope.h"
 #include "../operands/norm_rope.h"
-#include "../operands/place.h"
 #include "norm_backward.h"
 #include "norm_formula.h"
 #include "rope_job.h"
@@ -21,25 +20,50 @@ _Static_assert((int)NRG_NORM_ROPE_N_TABLE_ROWS == (int)NRG_ROPE_N_TABLE_ROWS && 
                    (int)NRG_NORM_ROPE_BACKWARD_N_TABLE_ROWS == (int)NRG_ROPE_N_TABLE_ROWS,
                "they are the same");
 
-#define NRG_OF NRG_NORM_ROPE
-#define NRG_NAME norm_rope_forward
-#include "../operands/precheck.h"
+static const nrg_norm_args none = {.size = sizeof none}; /* which NULL stands for */
+
+/* Whether the norm is plainly sound, and so are w and b of q and k beside the outputs of a plain rotation. */
+static inline int is_plain(const nrg_norm_spec *s, const nrg_rope_args *rope, const nrg_norm_args *const of[2],
+                           const quick_operand o[2])
+{
+    if (s->size != sizeof *s || (unsigned)s->activation >= NRG_ACTIVATION_COUNT || (unsigned)s->eps_mode > NRG_EPS_NONE ||
+        (unsigned)s->c_mode > NRG_C_GIVEN || (unsigned)s->accuracy > NRG_ACCURACY_EXACT ||
+        ((unsigned)s->residual_mode | (unsigned)s->gate | (unsigned)s->weights | (unsigned)s->format | s->reserved) ||
+        s->dim != rope->dim || s->dtype != rope->dtype || nrg_norm_check_spec(s) != NRG_OK)
+        return 0;
+    const size_t element = nrg_own_dtype(s->w_dtype, s->dtype) == NRG_F32 ? 4 : 2, row = s->dim * element;
+    for (int i = 0; i < 2; i++) {
+        const nrg_norm_args *const a = of[i];
+        const size_t rows = rope->tokens * (i ? rope->k_heads : rope->q_heads);
+        quick_operand w, b;
+        if (!rows && a == &none)
+            continue;
+        if (a->size != sizeof *a || !rows || !nrg_norm_rope_is_weights_only(a, rows) || a->mean || a->rstd ||
+            !nrg_norm_offset_fits(s, a->w) || !quick_rows(&w, a->w, 0, 1, row, element - 1) ||
+            !quick_rows(&b, a->b, 0, 1, row, element - 1) ||
+            !(quick_apart(&o[0], &w, 0) & quick_apart(&o[1], &w, 0) & quick_apart(&o[0], &b, 0) & quick_apart(&o[1], &b, 0)))
+            return 0;
+    }
+    return 1;
+}
 
 NRG_OWN_FRAME nrg_status make_jobs(nrg_norm_rope_job both[2], rope_batches batches[2], const nrg_norm_spec *norm,
                                    const nrg_rope_spec *spec, const nrg_rope_args *rope, const nrg_norm_args *q,
                                    const nrg_norm_args *k, int ith, int nth)
 {
-    static const nrg_norm_args none = {.size = sizeof none}; /* which NULL stands for */
-    nrg_laid l;
+    nrg_rope_job *const jobs[2] = {&both[0].rope, &both[1].rope};
+    quick_operand o[2];
     q = q ? q : &none;
     k = k ? k : &none;
-    nrg_status status = norm_rope_forward_precheck(norm, spec, rope, q, k, ith, nth, &l) == NRG_OK
-                            ? NRG_OK
-                            : NRG_LAY(&l, norm_rope_forward, norm, spec, rope, q, k);
-    if (status != NRG_OK || (status = rope_check_ids(rope, &l)) != NRG_OK)
-        return status;
-    rope_make_jobs((nrg_rope_job *const[]){&both[0].rope, &both[1].rope}, batches, &l, spec, rope, NRG_NORM_ROPE_Q_O, 0,
-                   nrg_wants_stream(rope->store, l.bytes));
+    jobs[0]->heads = jobs[1]->heads = 0;
+    if (!(norm && spec && rope && (ith >= 0) & (ith < nth) && rope_is_plain(jobs, o, spec, rope, 0, 0) &&
+          is_plain(norm, rope, (const nrg_norm_args *const[]){q, k}, o) && rope_plain_ids_fit(rope))) {
+        nrg_laid l;
+        nrg_status status = NRG_LAY(&l, norm_rope_forward, norm, spec, rope, q, k);
+        if (status != NRG_OK || (status = rope_check_ids(rope, &l)) != NRG_OK)
+            return status;
+        rope_make_jobs(jobs, batches, &l, spec, rope, NRG_NORM_ROPE_Q_O, 0, nrg_wants_stream(rope->store, l.bytes));
+    }
     const size_t tokens = rope->batch * rope->tokens, rows[2] = {tokens * rope->q_heads, tokens * rope->k_heads};
     const size_t begin = nrg_share(rows[0] + rows[1], ith, nth), end = nrg_share(rows[0] + rows[1], ith + 1, nth);
     for (int i = 0; i < 2; i++) {
@@ -81,7 +105,7 @@ nrg_status nrg_norm_rope_forward(const nrg_norm_spec *norm, const nrg_rope_spec 
     nrg_norm_rope_kernel *const norm_rope = NRG_ACTIVE_KERNEL(norm_rope, norm->dtype);
     for (int i = 0; i < 2; i++)
         if (job[i].rope.begin < job[i].rope.end) {
-            if (batches[i].count == 1)
+            if (rope_args->batch == 1)
                 norm_rope(&job[i]);
             else
                 run_batches(norm_rope, &job[i], &batches[i]);

@@ -8,6 +8,7 @@
 #include "../operands/check.h"
 #include "../operands/rope.h"
 #include "call.h"
+#include "quick.h"
 
 /* Share ith of nth of a table. */
 static inline void rope_fill_table_job(nrg_position_table_job *job, const nrg_rope_spec *s, const nrg_rope_table_args *a,
@@ -84,6 +85,88 @@ static inline void rope_fill_job(nrg_rope_job *job, const nrg_rope_spec *s, cons
     job->backward = backward;
     job->stream = stream;
     job->far = far;
+}
+
+/* A tensor of a plain call and its output, with their strides: of heads, then of tokens. */
+typedef struct plain_tensor {
+    quick_operand x, o;
+    size_t x_strides[2], o_strides[2];
+} plain_tensor;
+
+/* Whether all heads lie at equal distances. */
+static inline int plain_heads(quick_operand *rows, size_t strides[2], const void *pointer, const nrg_head_strides *given,
+                              size_t tokens, size_t heads, size_t row, size_t unit)
+{
+    const int lie_well = quick_rows(rows, pointer, heads == 1 ? given->row : given->head, tokens * heads, row, unit);
+    strides[0] = rows->stride;
+    strides[1] = heads * rows->stride;
+    return lie_well & (pointer != NULL) & ((tokens == 1) | (given->row == 0) | (given->row == strides[1]));
+}
+
+/* A tensor; without an output it takes that place. */
+static inline int plain_pair(plain_tensor *t, const void *x, const nrg_head_strides *x_strides, const void *o,
+                             const nrg_head_strides *o_strides, size_t tokens, size_t heads, size_t row, size_t unit)
+{
+    const int lies_well = plain_heads(&t->x, t->x_strides, x, x_strides, tokens, heads, row, unit);
+    if (o)
+        return lies_well & plain_heads(&t->o, t->o_strides, o, o_strides, tokens, heads, row, unit);
+    t->o = t->x;
+    t->o_strides[0] = t->x_strides[0];
+    t->o_strides[1] = t->x_strides[1];
+    return lies_well;
+}
+
+/* Most calls, of one token above all, in every layer for every token that is made. Whether they are plainly sound, but for what
+ * table_ids holds; the jobs of what has heads are then complete but for their shares, and o is where they write. past_l3, a
+ * constant: outputs of a call that an L3 holds are not streamed. */
+NRG_INLINE int rope_is_plain(nrg_rope_job *const job[2], quick_operand o[2], const nrg_rope_spec *s, const nrg_rope_args *a,
+                             int backward, int past_l3)
+{
+    if ((s->size != sizeof *s) | (a->size != sizeof *a))
+        return 0;
+    const size_t dim = a->dim, tokens = a->tokens, q_heads = a->q_heads, k_heads = a->k_heads, table_rows = a->table_rows;
+    /* branches that are never taken: 343 instructions of this call where one sum of all conditions takes 438 */
+    if ((s->mode != NRG_ROPE_NORMAL && s->mode != NRG_ROPE_NEOX) || (unsigned)a->dtype - NRG_F32 > NRG_BF16 - NRG_F32 ||
+        (unsigned)a->store > NRG_STORE_STREAM || s->yarn > NRG_ROPE_YARN_MOST ||
+        ((a->batch - 1) | a->table_ids_batch_stride | a->reserved | (unsigned)a->shared_table_ids))
+        return 0;
+    if (dim - 1 >= NRG_PLACE_MOST || q_heads - 1 >= NRG_PLACE_MOST || k_heads >= NRG_PLACE_MOST || tokens - 1 >= NRG_PLACE_MOST ||
+        tokens * (q_heads | k_heads) >= NRG_PLACE_MOST || table_rows - 1 >= NRG_PLACE_MOST || s->n_dims - 1 >= dim ||
+        (s->n_dims & 1) || a->rotate_from > dim - s->n_dims || !a->table)
+        return 0;
+    const size_t element = a->dtype == NRG_F32 ? 4 : 2, row = dim * element, unit = element - 1;
+    const size_t table_row = s->n_dims * sizeof(float);
+    plain_tensor q, k;
+    quick_operand table, positions = {0, 0, 0};
+    int sound = plain_pair(&q, a->q, &a->q_strides, a->q_o, &a->q_o_strides, tokens, q_heads, row, unit) &
+                quick_rows(&table, a->table, a->table_stride, table_rows, table_row, sizeof(float) - 1) &
+                quick_apart(&q.o, &q.x, 1) & quick_apart(&q.o, &table, 0);
+    size_t bytes = 2 * tokens * (q_heads + k_heads) * row + table_rows * table_row;
+    if (a->table_ids) {
+        sound &= quick_rows(&positions, a->table_ids, 0, 1, tokens * sizeof(int32_t), sizeof(int32_t) - 1) &
+                 quick_apart(&q.o, &positions, 0);
+        bytes += tokens * sizeof(int32_t);
+    }
+    const int stream = past_l3 ? nrg_wants_stream_past_l3(a->store, bytes) : nrg_wants_stream(a->store, bytes),
+              far = nrg_is_far(bytes);
+    rope_fill_job(job[0], s, a, 0, table.stride, q.x_strides, q.o_strides, backward, stream, far);
+    if (k_heads) {
+        sound &= plain_pair(&k, a->k, &a->k_strides, a->k_o, &a->k_o_strides, tokens, k_heads, row, unit) &
+                 quick_apart(&k.o, &k.x, 1) & quick_apart(&k.o, &table, 0) & quick_apart(&k.o, &q.x, 0) &
+                 quick_apart(&k.o, &q.o, 0) & quick_apart(&q.o, &k.x, 0);
+        if (a->table_ids)
+            sound &= quick_apart(&k.o, &positions, 0);
+        rope_fill_job(job[1], s, a, 1, table.stride, k.x_strides, k.o_strides, backward, stream, far);
+    } else {
+        sound &= !a->k & !a->k_o;
+    }
+    o[0] = q.o;
+    o[1] = k_heads ? k.o : q.o;
+    return sound & ((a->table_ids != NULL) | (table_rows >= tokens));
+}
+static inline int rope_plain_ids_fit(const nrg_rope_args *a)
+{
+    return !a->table_ids || rope_positions_fit(a->table_ids, a->tokens, a->table_rows);
 }
 
 /* How the batches of q, or of k, lie: each is a job of its own. */
