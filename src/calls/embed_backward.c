@@ -6,6 +6,7 @@
 #include "../job/embed.h"
 #include "../operands/check.h"
 #include "../operands/embed.h"
+#include "../operands/place.h"
 #include "embed_rows.h"
 #include "call.h"
 
@@ -173,11 +174,17 @@ static nrg_status set_share(nrg_embed_backward_job *job, size_t table_rows, int 
     return NRG_OK;
 }
 
+#define NRG_OF NRG_EMBED_BACKWARD
+#define NRG_NAME embed_backward
+#include "../operands/precheck.h"
+
 NRG_OWN_FRAME nrg_status make_share(share *s, const nrg_embed_backward_args *args, int ith, int nth)
 {
     nrg_laid l;
     const nrg_embed_gradients gradients = nrg_embed_gradients_of(args);
-    nrg_status status = NRG_LAY(&l, embed_backward, args, &gradients);
+    nrg_status status = embed_backward_precheck(args, &gradients, ith, nth, &l) == NRG_OK
+                            ? NRG_OK
+                            : NRG_LAY(&l, embed_backward, args, &gradients);
     if (status != NRG_OK)
         return status;
     s->jobs = 0;
