@@ -170,7 +170,7 @@ static int is_output(const trial *t, int i) { return nrg_is_output(&call_of(t)->
 /* Accepted, and what is written are outputs that are this phase's: nothing else, and each of them where `all`. They are dense. */
 static void accepted_outputs(trial *t, int all)
 {
-    const uint32_t spared = t->sound->spares ? t->sound->spares(t->part) : 0;
+    const uint32_t spared = sound_spared(t->sound, t->part);
     ask(t, NRG_OK);
     memcpy(before, memory, t->room);
     const nrg_status got = run(t, 0, 1);

@@ -15,7 +15,7 @@ const sound_family *const sound_families[SOUND_FAMILIES] = {
 uint32_t sound_set_up(const sound_call *s, int variant, void *const *part)
 {
     static double any;
-    const nrg_call *call = s->function->call;
+    const nrg_call *call = s->like ? s->like : s->function->call;
     for (int i = 0; i < NRG_PARTS; i++)
         memset(part[i], 0, SOUND_PART_BYTES);
     const uint32_t optional = s->set_up(part, variant);
@@ -27,7 +27,7 @@ uint32_t sound_set_up(const sound_call *s, int variant, void *const *part)
         const void *const pointer = there >> i & 1 ? &any : NULL;
         memcpy((char *)part[o->part] + o->at, &pointer, sizeof pointer);
     }
-    return there;
+    return s->like ? 0 : there;
 }
 
 /* The bytes' place has to be there, and is left alone where the function refuses. */

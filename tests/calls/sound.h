@@ -64,7 +64,8 @@ typedef struct sound_call {
      * NULL. */
     nrg_status (*spoil)(void *const *part, int n);
 
-    /* Bits of outputs that are another phase's. May be NULL: none. */
+    /* Bits of outputs that are another phase's: always, and those that depend on the call. May be NULL: none. */
+    uint32_t spared;
     uint32_t (*spares)(void *const *part);
 
     /* Fits numbers to the operands that are there, where others would be refused. May be NULL. */
@@ -76,6 +77,7 @@ typedef struct sound_call {
     /* After each call, with its status. May be NULL. */
     void (*after)(nrg_status status);
 
+    const nrg_call *like;             /* of a call without operands: whose operands it looks for, as set_up has them */
     const invoke_function *workspace; /* its bytes depend on the number of shares, which is one in SOUND_SHARES */
     int is_part;                      /* another description has the statuses of the function that this one has not */
 
@@ -91,6 +93,12 @@ typedef struct sound_call {
 
 static inline const char *sound_name(const sound_call *s) { return s->function->name; }
 static inline int sound_has_shares(const sound_call *s) { return s->function->ask != NULL; }
+
+/* Bits of outputs that are another phase's. */
+static inline uint32_t sound_spared(const sound_call *s, void *const *part)
+{
+    return s->spared | (s->spares ? s->spares(part) : 0);
+}
 
 /* A variant in parts of SOUND_PART_BYTES: options and numbers, and some address for each operand that is there, of which it
  * returns the bits. */

@@ -157,6 +157,7 @@ static uint32_t set_up_fold(void *const *part, int variant)
  * also the sums. */
 enum { ONE_SUM = UPDATED, FLOATS = FOLDED, BACKWARD_VARIANTS };
 
+#define OPERAND(name) NRG_BIT(NRG_CHANNEL_BACKWARD_##name)
 static uint32_t set_up_backward(void *const *part, int variant)
 {
     nrg_channel_norm_spec *spec = part[SPEC];
@@ -166,25 +167,22 @@ static uint32_t set_up_backward(void *const *part, int variant)
     *(nrg_channel_norm_backward_args *)part[ARGS] =
         nrg_channel_norm_backward_args_init(variant == ROW ? 1 : SAMPLES, variant == ROW ? 1 : POSITIONS, NULL, NULL, NULL, NULL);
     ((nrg_channel_norm_backward_args *)part[ARGS])->store = NRG_STORE_KEEP;
-    const uint32_t usual = NRG_BIT(NRG_CHANNEL_BACKWARD_W) | NRG_BIT(NRG_CHANNEL_BACKWARD_DX),
-                   sums = NRG_BIT(NRG_CHANNEL_BACKWARD_DW) | NRG_BIT(NRG_CHANNEL_BACKWARD_DB);
+    const uint32_t usual = OPERAND(W) | OPERAND(DX), sums = OPERAND(DW) | OPERAND(DB);
     switch (variant) {
     case BATCH:
         return usual | sums;
     case GROUP:
-        return usual | sums | NRG_BIT(NRG_CHANNEL_BACKWARD_Y) | NRG_BIT(NRG_CHANNEL_BACKWARD_B) |
-               NRG_BIT(NRG_CHANNEL_BACKWARD_DY);
+        return usual | sums | OPERAND(Y) | OPERAND(B) | OPERAND(DY);
     case ONE_SUM:
-        return usual | NRG_BIT(NRG_CHANNEL_BACKWARD_DW) | NRG_BIT(NRG_CHANNEL_BACKWARD_STATISTICS);
+        return usual | OPERAND(DW) | OPERAND(STATISTICS);
     case ROW:
-        return usual | sums | NRG_BIT(NRG_CHANNEL_BACKWARD_Y) | NRG_BIT(NRG_CHANNEL_BACKWARD_B) |
-               NRG_BIT(NRG_CHANNEL_BACKWARD_DY) | NRG_BIT(NRG_CHANNEL_BACKWARD_STATISTICS);
+        return usual | sums | OPERAND(Y) | OPERAND(B) | OPERAND(DY) | OPERAND(STATISTICS);
     case GIVEN:
-        return usual | NRG_BIT(NRG_CHANNEL_BACKWARD_STATISTICS) | NRG_BIT(NRG_CHANNEL_BACKWARD_SUMS);
+        return usual | OPERAND(STATISTICS) | OPERAND(SUMS);
     case FLOATS:
-        return usual | sums | NRG_BIT(NRG_CHANNEL_BACKWARD_MEAN) | NRG_BIT(NRG_CHANNEL_BACKWARD_RSTD);
+        return usual | sums | OPERAND(MEAN) | OPERAND(RSTD);
     default:
-        return usual | sums | NRG_BIT(NRG_CHANNEL_BACKWARD_RUNNING_MEAN) | NRG_BIT(NRG_CHANNEL_BACKWARD_RUNNING_VAR);
+        return usual | sums | OPERAND(RUNNING_MEAN) | OPERAND(RUNNING_VAR);
     }
 }
 
@@ -214,30 +212,18 @@ static nrg_status spoil_backward(void *const *part, int n)
     return NRG_ERR_COUNT;
 }
 
-#define SUMS_OF_CHANNELS (NRG_BIT(NRG_CHANNEL_BACKWARD_DW) | NRG_BIT(NRG_CHANNEL_BACKWARD_DB))
+#define SUMS_OF_CHANNELS (OPERAND(DW) | OPERAND(DB))
 
 /* Outputs of phase 1 only. */
 static uint32_t spared_by_reduce(void *const *part)
 {
     const nrg_channel_norm_spec *spec = part[SPEC];
-    return NRG_BIT(NRG_CHANNEL_BACKWARD_DX) | NRG_BIT(NRG_CHANNEL_BACKWARD_DY) | NRG_BIT(NRG_CHANNEL_BACKWARD_WORKSPACE) |
-           (spec->over == NRG_CHANNEL_OVER_GROUP ? 0 : SUMS_OF_CHANNELS);
+    return OPERAND(DX) | OPERAND(DY) | OPERAND(WORKSPACE) | (spec->over == NRG_CHANNEL_OVER_GROUP ? 0 : SUMS_OF_CHANNELS);
 }
 
 /* A workspace may be larger than it has to be. */
 static const sound_wrong wrong_backward[] = {WRONG_VARIANT(GROUP),
                                              WRONG_U64(ARGS, nrg_channel_norm_backward_args, workspace_size, SIZE_MAX, NRG_OK)};
-
-/* Without operands: dw and db are there or not. */
-static uint32_t set_up_workspace(void *const *part, int variant)
-{
-    static float any;
-    const uint32_t there = set_up_backward(part, variant);
-    nrg_channel_norm_backward_args *args = part[ARGS];
-    args->dw = there & NRG_BIT(NRG_CHANNEL_BACKWARD_DW) ? &any : NULL;
-    args->db = there & NRG_BIT(NRG_CHANNEL_BACKWARD_DB) ? &any : NULL;
-    return 0;
-}
 
 /* The most channels of which a workspace's bytes are a number. */
 #define MOST_CHANNELS(gradients) (SIZE_MAX / 8 / SAMPLES / (gradients) / 2 * 2)
@@ -255,9 +241,9 @@ static uint32_t set_up_backward_sums(void *const *part, int variant)
     if (!variant)
         return NRG_BIT(NRG_CHANNEL_BACKWARD_SUMS_STATISTICS);
     ((nrg_channel_norm_spec *)part[SPEC])->activation = NRG_ACT_SILU;
-    return NRG_BIT(NRG_CHANNEL_BACKWARD_Y) | NRG_BIT(NRG_CHANNEL_BACKWARD_W) | NRG_BIT(NRG_CHANNEL_BACKWARD_B) |
-           NRG_BIT(NRG_CHANNEL_BACKWARD_SUMS_MEAN) | NRG_BIT(NRG_CHANNEL_BACKWARD_SUMS_RSTD) |
-           NRG_BIT(NRG_CHANNEL_BACKWARD_SUMS_DW) | NRG_BIT(NRG_CHANNEL_BACKWARD_SUMS_DB);
+    return OPERAND(Y) | OPERAND(W) | OPERAND(B) | NRG_BIT(NRG_CHANNEL_BACKWARD_SUMS_MEAN) |
+           NRG_BIT(NRG_CHANNEL_BACKWARD_SUMS_RSTD) | NRG_BIT(NRG_CHANNEL_BACKWARD_SUMS_DW) |
+           NRG_BIT(NRG_CHANNEL_BACKWARD_SUMS_DB);
 }
 
 static const sound_call calls[] = {
@@ -272,7 +258,8 @@ static const sound_call calls[] = {
      .spoil = spoil_backward, .spares = spared_by_reduce, NO_KERNEL},
     {&invoke_channel_norm_backward_sums, 2, .set_up = set_up_backward_sums, .fill = fill_backward, .spoil = spoil_backward,
      .own = UINT32_MAX},
-    {&invoke_channel_norm_backward_workspace, BACKWARD_VARIANTS, set_up_workspace, WRONG(wrong_workspace)},
+    {&invoke_channel_norm_backward_workspace, BACKWARD_VARIANTS, set_up_backward, WRONG(wrong_workspace),
+     .like = &nrg_call_channel_norm_backward},
 };
 
 const sound_family sound_channel_norm = {"channel_norm", calls, NRG_COUNT(calls)};

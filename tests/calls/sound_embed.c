@@ -118,8 +118,8 @@ static uint32_t set_up_norm(void *const *part, int variant)
 }
 
 /* rows and dim stand in two structs each, and may not differ. */
-static const sound_wrong wrong_norm[] = {WITH_U64(ARGS, nrg_embed_args, rows, 0),
-                                         WRONG_U64(NORM, nrg_norm_args, rows, 0, NRG_OK)};
+static const sound_wrong wrong_norm[] = {WITH_U64(ARGS, nrg_embed_args, rows, 0), WRONG_U64(NORM, nrg_norm_args, rows, 0, NRG_OK),
+                                         WRONG_TABLES};
 
 /* ---- backward ---- */
 
@@ -238,30 +238,6 @@ static const sound_wrong wrong_backward[] = {WRONG_ROWS(nrg_embed_gradients, 0, 
                                              WRONG_ROWS(nrg_embed_gradients, 1, 1, NRG_ERR_WORKSPACE),
                                              WRONG_ROWS(nrg_embed_gradients, 0, ENTRIES - 1, NRG_ERR_WORKSPACE)};
 
-static uint32_t spared_by_order(void *const *part)
-{
-    (void)part;
-    return NRG_BIT(NRG_EMBED_BACKWARD_D_TABLE) | NRG_BIT(NRG_EMBED_BACKWARD_D_TABLE + 1) |
-           NRG_BIT(NRG_EMBED_BACKWARD_D_TABLE + 2);
-}
-
-static uint32_t spared_by_sums(void *const *part)
-{
-    (void)part;
-    return NRG_BIT(NRG_EMBED_BACKWARD_WORKSPACE);
-}
-
-/* Without operands: ids are there or not. */
-static uint32_t set_up_workspace(void *const *part, int variant)
-{
-    static const int32_t any;
-    nrg_embed_gradients *gradients = part[TERMS];
-    set_up_backward(part, 0);
-    gradients->table[0].ids = variant == 1 ? NULL : &any;
-    gradients->table[2].ids = variant == 2 ? &any : NULL;
-    return 0;
-}
-
 /* Only rows, those of the tables and ids are looked at; the most of them for which a workspace's bytes are a number. */
 #define WITH_ROWS(value) WITH_U64(ARGS, nrg_embed_backward_args, rows, value)
 static const sound_wrong wrong_workspace[] = {
@@ -273,6 +249,7 @@ static const sound_wrong wrong_workspace[] = {
     WITH_ROWS(SIZE_MAX),
     WRONG_ROWS(nrg_embed_gradients, 0, SIZE_MAX, NRG_OK)};
 
+#define D_TABLES (((1u << NRG_EMBED_TABLES) - 1) << NRG_EMBED_BACKWARD_D_TABLE)
 #define ALL_IDS (((1u << NRG_EMBED_TABLES) - 1) << NRG_EMBED_IDS)
 
 static const sound_call calls[] = {
@@ -280,10 +257,11 @@ static const sound_call calls[] = {
     {&invoke_embed_norm_forward, 3, set_up_norm, WRONG(wrong_norm), .fill = fill, .spoil = spoil, .bind = bind_tables,
      .own = ALL_IDS},
     {&invoke_embed_backward_order, 4, set_up_backward, WRONG(wrong_order), .fill = fill_order, .spoil = spoil_order,
-     .spares = spared_by_order, .bind = bind_gradients, NO_KERNEL},
+     .spared = D_TABLES, .bind = bind_gradients, NO_KERNEL},
     {&invoke_embed_backward, 4, set_up_backward, WRONG(wrong_backward), .fill = fill_backward, .spoil = spoil_backward,
-     .spares = spared_by_sums, .bind = bind_gradients, .own = UINT32_MAX},
-    {&invoke_embed_backward_workspace, 3, set_up_workspace, WRONG(wrong_workspace), .bind = bind_gradients},
+     .spared = NRG_BIT(NRG_EMBED_BACKWARD_WORKSPACE), .bind = bind_gradients, .own = UINT32_MAX},
+    {&invoke_embed_backward_workspace, 4, set_up_backward, WRONG(wrong_workspace), .like = &nrg_call_embed_backward,
+     .bind = bind_gradients},
 };
 
 const sound_family sound_embed = {"embed", calls, NRG_COUNT(calls)};

@@ -128,17 +128,6 @@ static uint32_t set_up_backward(void *const *part, int variant)
     }
 }
 
-/* Without operands: dw and db are there or not. */
-static uint32_t set_up_workspace(void *const *part, int variant)
-{
-    static float any;
-    const uint32_t there = set_up_backward(part, variant);
-    nrg_norm_backward_args *args = part[ARGS];
-    args->dw = there & OPERAND(DW) ? &any : NULL;
-    args->db = there & OPERAND(DB) ? &any : NULL;
-    return 0;
-}
-
 /* After the norm dy is d_o, and not dx. */
 static nrg_status spoil_backward(void *const *part, int n)
 {
@@ -170,7 +159,7 @@ static const sound_call calls[] = {
      .own = OPERAND(DW) | OPERAND(DB) | OPERAND(WORKSPACE)},
     {&invoke_norm_backward_reduce, VARIANTS, set_up_backward, WRONG(wrong_backward), .spoil = spoil_backward,
      .spares = spared_by_reduce, NO_KERNEL},
-    {&invoke_norm_backward_workspace, VARIANTS, set_up_workspace, WRONG(wrong_workspace)},
+    {&invoke_norm_backward_workspace, VARIANTS, set_up_backward, WRONG(wrong_workspace), .like = &nrg_call_norm_backward},
 };
 
 const sound_family sound_norm = {"norm", calls, NRG_COUNT(calls)};

@@ -79,19 +79,6 @@ static uint32_t set_up_backward(void *const *part, int variant)
                              : usual;
 }
 
-/* Without operands: sums are there or not. */
-static uint32_t set_up_workspace(void *const *part, int variant)
-{
-    static float any;
-    const uint32_t there = set_up_backward(part, variant);
-    nrg_norm_sandwich_backward_args *args = part[ARGS];
-    args->dw1 = there & OPERAND(DW1) ? &any : NULL;
-    args->db1 = there & OPERAND(DB1) ? &any : NULL;
-    args->dw2 = there & OPERAND(DW2) ? &any : NULL;
-    args->db2 = there & OPERAND(DB2) ? &any : NULL;
-    return 0;
-}
-
 /* A single block's sums are written with the rows. */
 static int is_one_block(void *const *part)
 {
@@ -109,7 +96,8 @@ static const sound_call calls[] = {
     {&invoke_norm_sandwich_forward, FORWARD_VARIANTS, .set_up = set_up_forward},
     {&invoke_norm_sandwich_backward, VARIANTS, .set_up = set_up_backward, .own = SUMS | OPERAND(WORKSPACE)},
     {&invoke_norm_sandwich_backward_reduce, VARIANTS, .set_up = set_up_backward, .spares = spared_by_reduce, NO_KERNEL},
-    {&invoke_norm_sandwich_backward_workspace, VARIANTS, set_up_workspace, WRONG(wrong_workspace)},
+    {&invoke_norm_sandwich_backward_workspace, VARIANTS, set_up_backward, WRONG(wrong_workspace),
+     .like = &nrg_call_norm_sandwich_backward},
 };
 
 const sound_family sound_norm_sandwich = {"norm", calls, NRG_COUNT(calls)};

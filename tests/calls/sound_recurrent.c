@@ -54,13 +54,6 @@ static uint32_t set_up_recurrent_backward(void *const *part, int variant)
                : NRG_BIT(NRG_RECURRENT_BACKWARD_D_P0) | NRG_BIT(NRG_RECURRENT_BACKWARD_DW) | NRG_BIT(NRG_RECURRENT_BACKWARD_DB);
 }
 
-/* Outputs of phase 1 only. */
-static uint32_t reduce_spares(void *const *part)
-{
-    (void)part;
-    return NRG_BIT(NRG_RECURRENT_BACKWARD_D_P0) | NRG_BIT(NRG_RECURRENT_BACKWARD_WORKSPACE);
-}
-
 /* ---- the path of a dynamical system ---- */
 
 enum { SPEC = NRG_FLOATER_SPEC, PATH = NRG_FLOATER_ARGS };
@@ -175,7 +168,8 @@ static const sound_call calls[] = {
     {&invoke_recurrent_forward, RECURRENT_VARIANTS, .set_up = set_up_recurrent},
     {&invoke_recurrent_backward, RECURRENT_VARIANTS, .set_up = set_up_recurrent_backward,
      .own = NRG_BIT(NRG_RECURRENT_BACKWARD_WORKSPACE)},
-    {&invoke_recurrent_backward_reduce, RECURRENT_VARIANTS, set_up_recurrent_backward, .spares = reduce_spares,
+    {&invoke_recurrent_backward_reduce, RECURRENT_VARIANTS, set_up_recurrent_backward,
+     .spared = NRG_BIT(NRG_RECURRENT_BACKWARD_D_P0) | NRG_BIT(NRG_RECURRENT_BACKWARD_WORKSPACE),
      .own = NRG_BIT(NRG_RECURRENT_BACKWARD_WORKSPACE)},
     {&invoke_recurrent_backward_workspace, RECURRENT_VARIANTS, .set_up = set_up_recurrent_backward},
     {&invoke_floater_forward, FLOATER_VARIANTS, set_up_floater, WRONG(wrong_floater), .spoil = spoil_times, .after = quiet,

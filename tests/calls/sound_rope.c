@@ -271,12 +271,6 @@ static nrg_status spoil_factors(const nrg_rope_spec *rope, int n)
 static void fill_rope_positions(void *const *part) { fill_factors(part[NRG_ROPE_SPEC]); }
 static nrg_status spoil_rope_positions(void *const *part, int n) { return spoil_factors(part[NRG_ROPE_SPEC], n); }
 
-static uint32_t set_up_positions_workspace(void *const *part, int variant)
-{
-    set_up_positions(part, variant);
-    return 0;
-}
-
 /* ---- q, k and v ---- */
 
 enum { V_DIM = 5, SLOTS = 7 };
@@ -370,12 +364,6 @@ static const sound_wrong wrong_qkv[] = {WRONG_TURNS, WRONG_VARIANT(1),
                                         WRONG_U64(NRG_QKV_ARGS, nrg_qkv_args, slot_count, 3, NRG_ERR_POSITION),
                                         WRONG_U64(NRG_QKV_ARGS, nrg_qkv_args, slot_count, 0, NRG_ERR_POSITION)};
 
-static uint32_t set_up_qkv_workspace(void *const *part, int variant)
-{
-    set_up_bare(part, variant);
-    return 0;
-}
-
 /* ---- sinusoids ---- */
 
 static uint32_t set_up_sines(void *const *part, int variant)
@@ -415,14 +403,14 @@ static const sound_call calls[] = {
      .spoil = spoil_rope_positions, .workspace = &invoke_rope_positions_workspace, .own = UINT32_MAX},
     {&invoke_rope_positions_backward, 3, set_up_positions, WRONG(wrong_turns), .fill = fill_rope_positions,
      .spoil = spoil_rope_positions, .workspace = &invoke_rope_positions_workspace, .own = UINT32_MAX},
-    {&invoke_rope_positions_workspace, 3, .set_up = set_up_positions_workspace},
+    {&invoke_rope_positions_workspace, 3, .set_up = set_up_positions},
     {&invoke_qkv_forward, 4, set_up_qkv, WRONG(wrong_qkv), .fill = fill_qkv, .spoil = spoil_qkv, .settle = settle_qkv,
      .bind = has_norm, .workspace = &invoke_qkv_workspace, .own = UINT32_MAX},
     {&invoke_qkv_bare, 4, set_up_bare, WRONG(wrong_qkv), .fill = fill_qkv, .spoil = spoil_qkv, .is_part = 1, .settle = settle_qkv,
      .workspace = &invoke_qkv_workspace, .own = UINT32_MAX},
     {&invoke_qkv_backward, 3, set_up_qkv_backward, WRONG(wrong_turns), .fill = fill_qkv, .spoil = spoil_qkv,
      .workspace = &invoke_qkv_workspace, .own = UINT32_MAX},
-    {&invoke_qkv_workspace, 3, .set_up = set_up_qkv_workspace},
+    {&invoke_qkv_workspace, 3, .set_up = set_up_bare},
     {&invoke_sinusoidal_frequencies, 3, set_up_sines, WRONG(wrong_sines), NO_KERNEL},
     {&invoke_sinusoidal_table, 2, .set_up = set_up_sine_table},
 };

@@ -522,7 +522,7 @@ static int work_of_operands(const trial *t, const void *const *part)
     void *own[NRG_PARTS];
     for (unsigned i = 0; i < call->part_count; i++)
         own[i] = own_memory(part[i]);
-    const uint32_t spared = t->sound->spares ? t->sound->spares(own) : 0;
+    const uint32_t spared = sound_spared(t->sound, own);
     int work = HAS_INPUTS;
     for (unsigned i = 0; i < call->operand_count; i++) {
         const nrg_operand *o = &call->operands[i];
