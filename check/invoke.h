@@ -21,4 +21,15 @@ typedef struct invoke_function {
 #define WORKSPACE(function, ...) extern const invoke_function invoke_##function;
 #include "functions.def"
 
+/* Sets the pointer of an operand, or a number, in a call's structs. */
+static inline void invoke_set_pointer(const nrg_operand *o, void *const *part, const void *pointer)
+{
+    memcpy((unsigned char *)part[o->part] + o->at, &pointer, sizeof pointer);
+}
+
+static inline void invoke_set_number(void *part, size_t at, size_t number)
+{
+    memcpy((unsigned char *)part + at, &number, sizeof number);
+}
+
 #endif

@@ -13,13 +13,6 @@ static int type_of(const nrg_operand *o, const nrg_sizes *s)
     return o->element < NRG_ELEMENT_CHOSEN ? fixed[o->element] : (int)s->type[o->element - NRG_ELEMENT_CHOSEN];
 }
 
-static void set_pointer(const nrg_operand *o, void *const *part, const void *pointer)
-{
-    memcpy((unsigned char *)part[o->part] + o->at, &pointer, sizeof pointer);
-}
-
-static void set_size(void *part, size_t at, size_t size) { memcpy((unsigned char *)part + at, &size, sizeof size); }
-
 static int slot_of(const nrg_call *call, const unsigned char *slots, unsigned i)
 {
     static const int first[] = {
@@ -66,12 +59,12 @@ void sweep_add_call(sweep_case *c, const nrg_call *call, void *const *part, cons
     for (unsigned i = 0; i < call->operand_count; i++) {
         there |= call->operands[i].may_be_absent ? 0 : NRG_BIT(i);
         if (slot_of(call, slots, i) != SWEEP_NOWHERE)
-            set_pointer(&call->operands[i], part, there >> i & 1 ? &any : NULL);
+            invoke_set_pointer(&call->operands[i], part, there >> i & 1 ? &any : NULL);
     }
     const nrg_status status = call->measure((const void *const *)part, &s);
     for (unsigned i = 0; i < call->operand_count; i++)
         if (slot_of(call, slots, i) != SWEEP_NOWHERE)
-            set_pointer(&call->operands[i], part, NULL);
+            invoke_set_pointer(&call->operands[i], part, NULL);
     if (status != NRG_OK)
         return; /* the call itself will say why */
     for (unsigned i = 0; i < call->operand_count; i++) {
@@ -113,18 +106,18 @@ void sweep_bind_call(const sweep_case *c, const nrg_call *call, void *const *par
         const sweep_operand *from = &c->operands[slot];
         if (slot == SWEEP_NOWHERE)
             continue;
-        set_pointer(o, part, sweep_place(c, slot, memory));
+        invoke_set_pointer(o, part, sweep_place(c, slot, memory));
         if (o->room)
-            set_size(part[o->part], o->room, from->rows * from->length * sweep_type_size(from->type));
+            invoke_set_number(part[o->part], o->room, from->rows * from->length * sweep_type_size(from->type));
         if (!from->rows || !o->levels || !o->level[0].stride)
             continue; /* the structs have strides of 0 */
         const size_t inner = sweep_stride(c, slot), outer = sweep_run_stride(c, slot);
-        set_size(part[o->part], o->level[0].stride, from->is_transposed ? outer : inner);
+        invoke_set_number(part[o->part], o->level[0].stride, from->is_transposed ? outer : inner);
         if (o->levels > 1 && o->level[1].stride)
-            set_size(part[o->part], o->level[1].stride, from->is_transposed ? inner : outer);
+            invoke_set_number(part[o->part], o->level[1].stride, from->is_transposed ? inner : outer);
         /* the outermost of three continues the one that lies outside of the two */
         if (o->levels > 2 && o->level[2].stride)
-            set_size(part[o->part], o->level[2].stride, from->rows / from->outermost / from->run * outer);
+            invoke_set_number(part[o->part], o->level[2].stride, from->rows / from->outermost / from->run * outer);
     }
 }
 

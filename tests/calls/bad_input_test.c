@@ -57,21 +57,15 @@ static const nrg_call *call_of(const trial *t) { return t->sound->function->call
 
 static void set_bytes(void *part, size_t at, const void *from, size_t bytes) { memcpy((char *)part + at, from, bytes); }
 
-static void set_pointer(trial *t, int i, const void *pointer)
-{
-    const nrg_operand *o = &call_of(t)->operands[i];
-    set_bytes(t->part[o->part], o->at, &pointer, sizeof pointer);
-}
+static void set_pointer(trial *t, int i, const void *pointer) { invoke_set_pointer(&call_of(t)->operands[i], t->part, pointer); }
 
 static unsigned char *pointer_of(const trial *t, int i)
 {
     const nrg_operand *o = &call_of(t)->operands[i];
-    unsigned char *pointer;
-    memcpy(&pointer, (char *)t->part[o->part] + o->at, sizeof pointer);
-    return pointer;
+    return own_memory(nrg_pointer_at(t->part[o->part], o->at));
 }
 
-static void set_number(trial *t, int part, size_t at, size_t number) { set_bytes(t->part[part], at, &number, sizeof number); }
+static void set_number(trial *t, int part, size_t at, size_t number) { invoke_set_number(t->part[part], at, number); }
 
 /* Bytes from an operand's first to its last, dense. */
 static size_t extent_of(const trial *t, int i) { return t->operands[i].row * t->operands[i].rows; }

@@ -50,17 +50,9 @@ static const nrg_operand *operand_of(const trial *t, int i) { return &call_of(t)
 /* Whether an operand has rows in all dimensions. */
 static int has_planes(const nrg_operand *o) { return o->level[1].count != NRG_ONE; }
 
-static void set_bytes(trial *t, unsigned part, size_t at, const void *from, size_t bytes)
-{
-    memcpy((char *)t->part[part] + at, from, bytes);
-}
+static void set_number(trial *t, unsigned part, size_t at, size_t number) { invoke_set_number(t->part[part], at, number); }
 
-static void set_number(trial *t, unsigned part, size_t at, size_t number) { set_bytes(t, part, at, &number, sizeof number); }
-
-static void set_pointer(trial *t, int i, const void *pointer)
-{
-    set_bytes(t, operand_of(t, i)->part, operand_of(t, i)->at, &pointer, sizeof pointer);
-}
+static void set_pointer(trial *t, int i, const void *pointer) { invoke_set_pointer(operand_of(t, i), t->part, pointer); }
 
 static void set_rows(trial *t, size_t rows, size_t rows2, size_t rows3)
 {
@@ -72,7 +64,7 @@ static void set_rows(trial *t, size_t rows, size_t rows2, size_t rows3)
 static void set_repeat(trial *t, int i, uint32_t repeated)
 {
     if (operand_of(t, i)->repeat)
-        set_bytes(t, operand_of(t, i)->part, operand_of(t, i)->repeat, &repeated, sizeof repeated);
+        memcpy((char *)t->part[operand_of(t, i)->part] + operand_of(t, i)->repeat, &repeated, sizeof repeated);
 }
 
 /* Row n of all, as an index of each dimension. */

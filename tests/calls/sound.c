@@ -24,8 +24,7 @@ uint32_t sound_set_up(const sound_call *s, int variant, void *const *part)
         const nrg_operand *o = &call->operands[i];
         ck_assert_msg(o->may_be_absent || !(optional >> i & 1), "%s: %s may not be absent", sound_name(s), o->name);
         there |= !o->may_be_absent || optional >> i & 1 ? NRG_BIT(i) : 0;
-        const void *const pointer = there >> i & 1 ? &any : NULL;
-        memcpy((char *)part[o->part] + o->at, &pointer, sizeof pointer);
+        invoke_set_pointer(o, part, there >> i & 1 ? &any : NULL);
     }
     return s->like ? 0 : there;
 }

@@ -159,47 +159,32 @@ static nrg_status activation(const rows *r, int kind)
 
 enum { PAIRS = 1, LIMITED = 2 };
 
-static nrg_status glu(const rows *r, int kind)
+static nrg_status glu_rows(const rows *r, int kind, int is_backward)
 {
-    nrg_glu_job job = {.a = (const char *)r->in[0],
-                       .b = kind & PAIRS ? NULL : (const char *)r->in[1],
-                       .o = (char *)r->out[0],
-                       .end = kind & PAIRS ? r->dim / 2 : r->dim,
-                       .stream = r->store == NRG_STORE_STREAM,
-                       .activation = NRG_ACT_SILU,
-                       .limit = kind & LIMITED ? 0.5f : __builtin_inff(),
-                       .b_offset = -0.0f};
-    for (size_t row = 0; row < ROWS; row++) {
-        NRG_ACTIVE_KERNEL(glu, r->dtype)(&job);
-        job.a += r->stride;
-        job.b = job.b ? job.b + r->stride : NULL;
-        job.o += r->stride;
+    const int is_pairs = kind & PAIRS;
+    for (size_t at = 0; at < ROWS * r->stride; at += r->stride) {
+        nrg_glu_job job = {.a = (const char *)r->in[0] + at,
+                           .b = is_pairs ? NULL : (const char *)r->in[1] + at,
+                           .end = is_pairs ? r->dim / 2 : r->dim,
+                           .stream = r->store == NRG_STORE_STREAM,
+                           .activation = NRG_ACT_SILU,
+                           .limit = kind & LIMITED ? 0.5f : __builtin_inff(),
+                           .b_offset = -0.0f};
+        if (is_backward) {
+            job.d_o = (const char *)r->in[2] + at;
+            job.da = (char *)r->out[0] + at;
+            job.db = is_pairs ? NULL : (char *)r->out[1] + at;
+            NRG_ACTIVE_KERNEL(glu_backward, r->dtype)(&job);
+        } else {
+            job.o = (char *)r->out[0] + at;
+            NRG_ACTIVE_KERNEL(glu, r->dtype)(&job);
+        }
     }
     return NRG_OK;
 }
 
-static nrg_status glu_backward(const rows *r, int kind)
-{
-    nrg_glu_job job = {.a = (const char *)r->in[0],
-                       .b = kind & PAIRS ? NULL : (const char *)r->in[1],
-                       .d_o = (const char *)r->in[2],
-                       .da = (char *)r->out[0],
-                       .db = kind & PAIRS ? NULL : (char *)r->out[1],
-                       .end = kind & PAIRS ? r->dim / 2 : r->dim,
-                       .stream = r->store == NRG_STORE_STREAM,
-                       .activation = NRG_ACT_SILU,
-                       .limit = kind & LIMITED ? 0.5f : __builtin_inff(),
-                       .b_offset = -0.0f};
-    for (size_t row = 0; row < ROWS; row++) {
-        NRG_ACTIVE_KERNEL(glu_backward, r->dtype)(&job);
-        job.a += r->stride;
-        job.b = job.b ? job.b + r->stride : NULL;
-        job.d_o += r->stride;
-        job.da += r->stride;
-        job.db = job.db ? job.db + r->stride : NULL;
-    }
-    return NRG_OK;
-}
+static nrg_status glu(const rows *r, int kind) { return glu_rows(r, kind, 0); }
+static nrg_status glu_backward(const rows *r, int kind) { return glu_rows(r, kind, 1); }
 
 static const op ops[] = {{"norm_forward", norm_forward, 16},
                          {"norm_backward", norm_backward, 16},

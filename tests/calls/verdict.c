@@ -10,19 +10,7 @@ __extension__ typedef unsigned __int128 wide;
 typedef uint64_t wide;
 #endif
 
-static const void *pointer_of(const nrg_operand *o, const void *const *part)
-{
-    const void *pointer;
-    memcpy(&pointer, (const char *)part[o->part] + o->at, sizeof pointer);
-    return pointer;
-}
-
-static size_t number_at(const void *part, size_t at)
-{
-    size_t number;
-    memcpy(&number, (const char *)part + at, sizeof number);
-    return number;
-}
+static const void *pointer_of(const nrg_operand *o, const void *const *part) { return nrg_pointer_at(part[o->part], o->at); }
 
 nrg_status verdict_measure(const nrg_call *call, const void *const *part, nrg_sizes *s, verdict_operand *operands)
 {
@@ -66,7 +54,7 @@ static int find_strides(const nrg_operand *o, const verdict_operand *v, const vo
     if (inside > SIZE_MAX)
         return 0;
     for (unsigned k = 0; k < v->levels; k++) {
-        const size_t given = o->level[k].stride ? number_at(part, o->level[k].stride) : 0;
+        const size_t given = o->level[k].stride ? nrg_size_at(part, o->level[k].stride) : 0;
         stride[k] = given && v->count[k] != 1 ? given : inside;
         if (v->count[k] == 1)
             continue;
@@ -105,7 +93,7 @@ static nrg_status judge_operand(const nrg_operand *o, const verdict_operand *v, 
         return NRG_ERR_OVERFLOW;
     if (!v->has_elements)
         return NRG_OK;
-    if (o->room && number_at(part[o->part], o->room) < span)
+    if (o->room && nrg_size_at(part[o->part], o->room) < span)
         return NRG_ERR_WORKSPACE;
     /* from the smallest stride up, each steps over what is inside */
     unsigned done = 0;

@@ -70,9 +70,7 @@ static void put_pointer(trial *t, unsigned i, uintptr_t pointer)
 static uintptr_t pointer_of(const trial *t, unsigned i)
 {
     const nrg_operand *o = &call_of(t)->operands[i];
-    uintptr_t pointer;
-    memcpy(&pointer, t->parts[o->part] + o->at, sizeof pointer);
-    return pointer;
+    return (uintptr_t)nrg_pointer_at(t->parts[o->part], o->at);
 }
 
 static void put_number(trial *t, unsigned part, size_t at, size_t number) { put(t, part, at, &number, sizeof number); }
