@@ -30,7 +30,7 @@ static void prepare(const bench_case *c, void *const *part)
 {
     const size_t queries = c->shape.rows / HEADS, keys = c->shape.dim;
     const int64_t farthest = (int64_t)(c->op->option ? c->op->option : keys - 1);
-    nrg_relative_args *args = part[NRG_RELATIVE_ARGS];
+    nrg_relative_args *args = part[NRG_RELATIVE_SCORES_ARGS];
     *args = nrg_relative_args_init(c->dtype, 1, HEADS, queries, keys, DIM, -farthest, farthest);
     args->accumulate = 1; /* to e and o, which the other term is in */
 }
@@ -38,7 +38,7 @@ static void prepare(const bench_case *c, void *const *part)
 /* What the values are is of no interest: their table lies where d_table does, and o where q does. */
 static void find_ends(const bench_case *c, void *const *part)
 {
-    nrg_relative_args *args = part[NRG_RELATIVE_ARGS], values;
+    nrg_relative_args *args = part[NRG_RELATIVE_SCORES_ARGS], values;
     args->accumulate = 0;
     values = nrg_relative_args_init(c->dtype, args->batch, args->heads, args->queries, args->keys, DIM, args->p_min, args->p_max);
     values.a = args->a;

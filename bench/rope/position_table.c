@@ -15,8 +15,8 @@ static const bench_op ops[] = {
 
 static void prepare(const bench_case *c, void *const *part)
 {
-    nrg_sinusoidal_args *args = part[NRG_SINUSOIDAL_ARGS];
-    nrg_sinusoidal_spec *spec = part[NRG_SINUSOIDAL_SPEC];
+    nrg_sinusoidal_args *args = part[NRG_SINUSOIDAL_TABLE_ARGS];
+    nrg_sinusoidal_spec *spec = part[NRG_SINUSOIDAL_TABLE_SPEC];
     *spec = nrg_sinusoidal_spec_vaswani(c->shape.dim);
     spec->layout = (nrg_sinusoidal_layout)c->op->option;
     *args = nrg_sinusoidal_args_init(c->dtype, c->shape.rows, NULL, NULL);
@@ -25,7 +25,7 @@ static void prepare(const bench_case *c, void *const *part)
 
 static void ready(const bench_case *c, void *const *part)
 {
-    const nrg_sinusoidal_args *args = part[NRG_SINUSOIDAL_ARGS];
+    const nrg_sinusoidal_args *args = part[NRG_SINUSOIDAL_TABLE_ARGS];
     const nrg_sinusoidal_spec spec = nrg_sinusoidal_spec_vaswani(c->shape.dim);
     bench_require(nrg_sinusoidal_frequencies(&spec, own_memory(args->frequencies)));
 }

@@ -88,7 +88,7 @@ static void prepare_forward(const bench_case *c, void *const *part)
         *(nrg_softmax_merge_args *)part[0] = nrg_softmax_merge_args_init(MERGED, rows_of(s), NULL, NULL, NULL, NULL);
         return;
     }
-    *(nrg_softmax_state *)part[NRG_SOFTMAX_STATE] = nrg_softmax_state_init(NULL, NULL, NULL);
+    *(nrg_softmax_state *)part[NRG_SOFTMAX_PART_STATE] = nrg_softmax_state_init(NULL, NULL, NULL);
     *args = nrg_softmax_args_init(c->dtype, s.rows, s.channels, s.height, s.width, NULL, NULL);
     args->scale = 0.125f;
     args->store = c->store;

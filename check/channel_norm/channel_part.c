@@ -101,14 +101,14 @@ static size_t offset_of(const sweep_part *part, const nrg_operand *o, const swee
 {
     const size_t element = sweep_type_size(whole->type);
     switch (o->dim) {
-    case NRG_CHANNEL_DIM:
+    case NRG_CHANNEL_N_DIM:
         return part->first_row * whole->stride + part->first_channel * positions * element;
-    case NRG_CHANNEL_CHANNELS:
-    case NRG_CHANNEL_USED_CHANNELS:
+    case NRG_CHANNEL_N_CHANNELS:
+    case NRG_CHANNEL_N_USED_CHANNELS:
         return part->first_channel * element;
-    case NRG_CHANNEL_SETS:
+    case NRG_CHANNEL_N_SETS:
         return part->first_set * element;
-    case NRG_CHANNEL_STATISTIC:
+    case NRG_CHANNEL_N_STATISTIC:
         return part->first_set * sizeof(nrg_channel_statistics);
     default:
         return 0;

@@ -2,7 +2,7 @@
 #include "../../src/operands/channel_norm_backward.h"
 #include "sound.h"
 
-enum { SPEC = NRG_CHANNEL_SPEC, ARGS = NRG_CHANNEL_ARGS, MORE = NRG_CHANNEL_MORE, SAMPLES = 3, CHANNELS = 4, POSITIONS = 5 };
+enum { SPEC = NRG_CHANNEL_SPEC, ARGS = NRG_CHANNEL_ARGS, MORE = NRG_CHANNEL_SUMS_MORE, SAMPLES = 3, CHANNELS = 4, POSITIONS = 5 };
 
 /* ---- forward ---- */
 

@@ -75,7 +75,7 @@ static uint32_t set_up_forward(void *const *part, int variant)
 
 /* ---- statistics alone, and elements from them ---- */
 
-enum { MORE = NRG_NORM_MORE };
+enum { MORE = NRG_NORM_STATISTICS_MORE };
 
 #define OPERAND(name) NRG_BIT(NRG_NORM_STATISTICS_##name)
 static uint32_t set_up_statistics(void *const *part, int variant)

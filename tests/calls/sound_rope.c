@@ -248,7 +248,7 @@ static uint32_t set_up_positions(void *const *part, int variant)
     args->batch = variant == 1 ? 2 : 1;
     args->store = NRG_STORE_KEEP;
     rope->scaling = variant == 2 ? NRG_ROPE_SCALING_NTK : NRG_ROPE_SCALING_NONE;
-    ((nrg_rope_shares *)part[NRG_ROPE_SHARES])->nth = 1;
+    ((nrg_rope_shares *)part[NRG_ROPE_POSITIONS_SHARES])->nth = 1;
     return POSITIONS_OPERAND(K) | (variant == 2 ? POSITIONS_OPERAND(K_O) | POSITIONS_OPERAND(FACTORS) : POSITIONS_OPERAND(Q)) |
            (variant == 1 ? POSITIONS_OPERAND(POSITIONS) | POSITIONS_OPERAND(Q_O) : 0);
 }
@@ -368,20 +368,21 @@ static const sound_wrong wrong_qkv[] = {WRONG_TURNS, WRONG_VARIANT(1),
 
 static uint32_t set_up_sines(void *const *part, int variant)
 {
-    nrg_sinusoidal_spec *spec = part[NRG_SINUSOIDAL_SPEC];
+    nrg_sinusoidal_spec *spec = part[NRG_SINUSOIDAL_TABLE_SPEC];
     *spec = variant == 2 ? nrg_sinusoidal_spec_tensor2tensor(8) : nrg_sinusoidal_spec_vaswani(variant ? 7 : 8);
     return 0;
 }
 
-#define SINES_BASE(value, status) WRONG_F64(NRG_SINUSOIDAL_SPEC, nrg_sinusoidal_spec, base, value, status)
+#define SINES_BASE(value, status) WRONG_F64(NRG_SINUSOIDAL_TABLE_SPEC, nrg_sinusoidal_spec, base, value, status)
 static const sound_wrong wrong_sines[] = {SINES_BASE(0x1p-40, NRG_ERR_CONSTANT), SINES_BASE(0x1p-24, NRG_OK), WRONG_VARIANT(2),
                                           SINES_BASE(0x1p-24, NRG_ERR_CONSTANT),
                                           /* which the last pair is turned by whole */};
 
 static uint32_t set_up_sine_table(void *const *part, int variant)
 {
-    *(nrg_sinusoidal_spec *)part[NRG_SINUSOIDAL_SPEC] = nrg_sinusoidal_spec_vaswani(variant ? 7 : 8);
-    *(nrg_sinusoidal_args *)part[NRG_SINUSOIDAL_ARGS] = nrg_sinusoidal_args_init(variant ? NRG_F16 : NRG_F32, TOKENS, NULL, NULL);
+    *(nrg_sinusoidal_spec *)part[NRG_SINUSOIDAL_TABLE_SPEC] = nrg_sinusoidal_spec_vaswani(variant ? 7 : 8);
+    *(nrg_sinusoidal_args *)part[NRG_SINUSOIDAL_TABLE_ARGS] =
+        nrg_sinusoidal_args_init(variant ? NRG_F16 : NRG_F32, TOKENS, NULL, NULL);
     return variant ? NRG_BIT(NRG_SINUSOIDAL_TABLE_POSITIONS) : 0;
 }
 

@@ -2,7 +2,7 @@
 #include "../../src/operands/score_bias.h"
 #include "sound.h"
 
-enum { SPEC = NRG_BIAS_SPEC, TABLE = NRG_BIAS_ARGS, ARGS = 0, BATCH = 2, HEADS = 2, QUERIES = 3, KEYS = 4, BUCKETS = 8 };
+enum { SPEC = NRG_T5_SPEC, TABLE = NRG_T5_ARGS, ARGS = 0, BATCH = 2, HEADS = 2, QUERIES = 3, KEYS = 4, BUCKETS = 8 };
 
 /* ---- making the table ---- */
 

@@ -5,7 +5,7 @@
 #include "../../src/operands/softmax.h"
 #include "sound.h"
 
-enum { ARGS = NRG_SOFTMAX_ARGS, STATE = NRG_SOFTMAX_STATE, BATCH = 2, HEADS = 2, QUERIES = 3, KEYS = 5 };
+enum { ARGS = NRG_SOFTMAX_ARGS, STATE = NRG_SOFTMAX_PART_STATE, BATCH = 2, HEADS = 2, QUERIES = 3, KEYS = 5 };
 
 /* All there is, a mask for all heads; 16 bits, log, and nothing but scores; a mask with slopes of another dtype; no keys. */
 enum { EVERYTHING, SCORES_ALONE, SLOPES, NO_KEYS, VARIANTS };
