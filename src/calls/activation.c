@@ -40,32 +40,34 @@ static inline nrg_activation_flat flat_of(nrg_activation g, nrg_dtype dtype, siz
 #include "../operands/precheck.h"
 #endif
 
-/* All other calls. */
-NRG_OWN_FRAME nrg_status check_flat(size_t *bytes, const nrg_call *call, nrg_activation_flat args, int ith, int nth)
+static inline nrg_status run_flat(nrg_activation_kernel *const *kernels, const nrg_activation_flat *args, size_t bytes, int ith,
+                                  int nth)
+{
+    nrg_activation_job job;
+    fill_job(&job, args, bytes, ith, nth);
+    if (job.begin < job.end)
+        kernels[nrg_active_path()](&job);
+    return NRG_OK;
+}
+
+/* All calls that are not plainly sound. */
+NRG_OWN_FRAME nrg_status check_flat(nrg_activation_kernel *const *kernels, const nrg_call *call, nrg_activation_flat args,
+                                    int ith, int nth)
 {
     nrg_laid l;
     const nrg_status status = nrg_lay(&l, call, (const void *const[]){&args}, ith, nth);
-    *bytes = l.bytes;
-    return status;
+    return status == NRG_OK ? run_flat(kernels, &args, l.bytes, ith, nth) : status;
 }
 
 NRG_TABLES(activation)
 
 nrg_status nrg_activation_forward(nrg_activation g, nrg_dtype dtype, size_t count, const void *x, void *o, int ith, int nth)
 {
-    nrg_activation_job job;
     const nrg_activation_flat args = flat_of(g, dtype, count, x, NULL, o);
     nrg_laid l;
-    size_t bytes;
-    nrg_status status = NRG_OK;
     if (activation_forward_precheck(&args, ith, nth, &l) == NRG_OK)
-        bytes = l.bytes;
-    else if ((status = check_flat(&bytes, &nrg_call_activation_forward, args, ith, nth)) != NRG_OK)
-        return status;
-    fill_job(&job, &args, bytes, ith, nth);
-    if (job.begin < job.end)
-        NRG_ACTIVE_KERNEL(activation, dtype)(&job);
-    return NRG_OK;
+        return run_flat(NRG_KERNELS_OF(activation, dtype), &args, l.bytes, ith, nth);
+    return check_flat(NRG_KERNELS_OF(activation, dtype), &nrg_call_activation_forward, args, ith, nth);
 }
 
 nrg_status nrg_activation_forward_check(nrg_activation g, nrg_dtype dtype, size_t count, const void *x, void *o)
@@ -80,19 +82,11 @@ NRG_TABLES(activation_backward)
 nrg_status nrg_activation_backward(nrg_activation g, nrg_dtype dtype, size_t count, const void *x, const void *d_o, void *dx,
                                    int ith, int nth)
 {
-    nrg_activation_job job;
     const nrg_activation_flat args = flat_of(g, dtype, count, x, d_o, dx);
     nrg_laid l;
-    size_t bytes;
-    nrg_status status = NRG_OK;
     if (activation_backward_precheck(&args, ith, nth, &l) == NRG_OK)
-        bytes = l.bytes;
-    else if ((status = check_flat(&bytes, &nrg_call_activation_backward, args, ith, nth)) != NRG_OK)
-        return status;
-    fill_job(&job, &args, bytes, ith, nth);
-    if (job.begin < job.end)
-        NRG_ACTIVE_KERNEL(activation_backward, dtype)(&job);
-    return NRG_OK;
+        return run_flat(NRG_KERNELS_OF(activation_backward, dtype), &args, l.bytes, ith, nth);
+    return check_flat(NRG_KERNELS_OF(activation_backward, dtype), &nrg_call_activation_backward, args, ith, nth);
 }
 
 nrg_status nrg_activation_backward_check(nrg_activation g, nrg_dtype dtype, size_t count, const void *x, const void *d_o,

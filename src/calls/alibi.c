@@ -1,8 +1,6 @@
 /* ALiBi: slopes and diagonals.
  *
  * SPDX-License-Identifier: MIT */
-#include <math.h>
-
 #include "../operands/check.h"
 #include "../operands/score_bias.h"
 #include "call.h"
@@ -48,7 +46,7 @@ nrg_status nrg_alibi_diagonals(const nrg_score_bias_spec *spec, const float *slo
     const nrg_status status = nrg_check(&c, &nrg_call_alibi_diagonals, (const void *const[]){spec, &args}, ith, nth);
     if (status != NRG_OK)
         return status;
-    const nrg_score_bias_spec *const s = c.part[NRG_BIAS_SPEC];
+    const nrg_score_bias_spec *const s = c.part[NRG_ALIBI_SPEC];
     const size_t heads = c.sizes.n[NRG_ALIBI_N_TABLE_HEADS], entries = c.sizes.n[NRG_ALIBI_N_DIAGONALS];
     const int64_t lowest = entries ? nrg_bias_lowest(s) : 0;
     diagonals_stride = c.laid.stride[NRG_ALIBI_DIAGONALS][0];

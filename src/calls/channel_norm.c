@@ -4,8 +4,8 @@
 #include "../job/channel_norm.h"
 #include "../exact/channel_sums.h"
 #include "../exact/element.h"
+#include "../operands/channel_norm.h"
 #include "../operands/place.h"
-#include "channel_spec.h"
 #include "call.h"
 
 #define NRG_MAKE "../operands/table.h"
@@ -55,7 +55,7 @@ NRG_OWN_FRAME nrg_status make_job(nrg_channel_norm_job *job, const nrg_channel_n
         .c = s->channels,
         .s = a->positions,
         .groups = groups,
-        .group_channels = group_channels_of(s),
+        .group_channels = nrg_channel_group_channels(s),
         .x_stride = l.stride[NRG_CHANNEL_X][0],
         .y_stride = a->y ? l.stride[NRG_CHANNEL_Y][0] : 0,
         .o_stride = a->o ? l.stride[NRG_CHANNEL_O][0] : 0,
@@ -64,11 +64,11 @@ NRG_OWN_FRAME nrg_status make_job(nrg_channel_norm_job *job, const nrg_channel_n
         .nhwc = nrg_channel_is_nhwc(s, a->positions),
         .folded = folded,
         .centred = s->centred != 0,
-        .fast = is_fast(s),
+        .fast = nrg_channel_is_fast(s),
         .w_f32 = nrg_own_dtype(s->w_dtype, s->dtype) == NRG_F32,
         .stream = nrg_wants_stream(a->store, l.bytes),
         .activation = only_sums ? NRG_ACT_IDENTITY : s->activation,
-        .eps = eps_of(s),
+        .eps = nrg_channel_eps(s),
         .momentum = momentum_of(s, a),
     };
     /* rows · channels fits, since elements do; sums alone are of channels without samples, too */
@@ -185,7 +185,7 @@ nrg_status nrg_channel_norm_statistics(const nrg_channel_norm_spec *spec, const 
         for (size_t n = 0; n < samples; n++) {
             const size_t set = n * units + at;
             const nrg_set_sums value = nrg_sums_value(sums + set * NRG_CHANNEL_NORM_SUMS_WORDS);
-            const nrg_channel_statistics stat = nrg_statistics_of(&value, spec->centred != 0, eps_of(spec));
+            const nrg_channel_statistics stat = nrg_statistics_of(&value, spec->centred != 0, nrg_channel_eps(spec));
             nrg_running_add(&running, &stat);
             if (args->mean)
                 args->mean[set] = (float)(stat.mean + stat.mean_low);
@@ -224,7 +224,8 @@ nrg_status nrg_channel_norm_fold(const nrg_channel_norm_spec *spec, const nrg_ch
         return status;
     const nrg_dtype w_dtype = nrg_own_dtype(spec->w_dtype, spec->dtype);
     for (size_t i = 0; i < spec->channels; i++) {
-        const nrg_channel_statistics stat = nrg_statistics_fixed(args->running_mean_in[i], args->running_var_in[i], eps_of(spec));
+        const nrg_channel_statistics stat =
+            nrg_statistics_fixed(args->running_mean_in[i], args->running_var_in[i], nrg_channel_eps(spec));
         const double factor = stat.rstd * parameter(args->w, i, w_dtype, 1);
         scale[i] = (float)factor;
         shift[i] = (float)fma(-stat.mean, factor, parameter(args->b, i, w_dtype, 0));

@@ -2,12 +2,9 @@
  * second phase, which needs no kernel.
  *
  * SPDX-License-Identifier: MIT */
-#include <string.h>
-
 #include "../job/channel_norm.h"
 #include "../operands/channel_norm_backward.h"
 #include "../operands/check.h"
-#include "channel_spec.h"
 #include "reduce.h"
 #include "call.h"
 
@@ -63,7 +60,7 @@ NRG_OWN_FRAME nrg_status make_job(nrg_channel_norm_backward_job *job, const nrg_
         .c = s->channels,
         .s = a->positions,
         .groups = groups,
-        .group_channels = group_channels_of(s),
+        .group_channels = nrg_channel_group_channels(s),
         .d_o_stride = l.stride[NRG_CHANNEL_BACKWARD_D_O][0],
         .x_stride = l.stride[NRG_CHANNEL_BACKWARD_X][0],
         .y_stride = l.stride[NRG_CHANNEL_BACKWARD_Y][0],
@@ -74,12 +71,12 @@ NRG_OWN_FRAME nrg_status make_job(nrg_channel_norm_backward_job *job, const nrg_
         .by_channel = !groups,
         .nhwc = nrg_channel_is_nhwc(s, a->positions),
         .centred = s->centred != 0,
-        .fast = is_fast(s),
+        .fast = nrg_channel_is_fast(s),
         .w_f32 = nrg_own_dtype(s->w_dtype, s->dtype) == NRG_F32,
         .stream = nrg_wants_stream(a->store, l.bytes),
         .accumulate = a->accumulate != 0,
         .activation = s->activation,
-        .eps = eps_of(s),
+        .eps = nrg_channel_eps(s),
     };
     const size_t sets = job->n * job->groups, block_groups = nrg_channel_block_count(job->n) * job->groups;
     const size_t units = job->by_channel ? job->c : job->block_samples == 1 ? sets : block_groups;

@@ -1,10 +1,6 @@
 /* The public layer of the embedding layer, forward: checks the arguments once, then calls through the table.
  *
  * SPDX-License-Identifier: MIT */
-#include <float.h>
-#include <math.h>
-
-#include "../job/embed.h"
 #include "embed_inputs.h"
 #include "quick.h"
 #include "call.h"

@@ -1,8 +1,6 @@
 /* The public layer of the embedding layer's gradients: the order of the tokens, which needs no kernel, and the sums.
  *
  * SPDX-License-Identifier: MIT */
-#include <string.h>
-
 #include "../job/embed.h"
 #include "../operands/check.h"
 #include "../operands/embed.h"

@@ -1,7 +1,6 @@
 /* The embedding layer and the norm after it in one call: a few tokens at a time through the two kernels of the active path.
  *
  * SPDX-License-Identifier: MIT */
-#include "../job/embed.h"
 #include "../job/norm.h"
 #include "embed_inputs.h"
 #include "norm_formula.h"

@@ -1,8 +1,6 @@
 /* Positional encodings as the path of a dynamical system. Plain C in double: the time is that of the caller's functions.
  *
  * SPDX-License-Identifier: MIT */
-#include <math.h>
-
 #include "../operands/check.h"
 #include "../operands/floater.h"
 #include "call.h"

@@ -1,11 +1,7 @@
 /* The public layer of gated linear units: checks the arguments once, then calls through the table.
  *
  * SPDX-License-Identifier: MIT */
-#include <float.h>
-#include <math.h>
-
 #include "../job/quantize.h"
-#include "../operands/activation.h"
 #include "../operands/glu.h"
 #include "../operands/place.h"
 #include "planes.h"

@@ -3,8 +3,6 @@
  *
  * SPDX-License-Identifier: MIT */
 #include "norm_backward.h"
-#include "../job/norm.h"
-#include "../operands/norm.h"
 #include "../operands/place.h"
 #include "norm_formula.h"
 #include "planes.h"

@@ -4,8 +4,6 @@
 #ifndef NRG_CALLS_NORM_FORMULA_H
 #define NRG_CALLS_NORM_FORMULA_H
 
-#include <math.h>
-
 #include "../internal.h"
 #include "../job/norm.h"
 #include "../operands/describe.h"

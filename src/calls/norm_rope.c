@@ -1,13 +1,10 @@
 /* The public layer of a norm of each head and its rotation. Backward runs the two kernels in turn, a block of rows at a time.
  *
  * SPDX-License-Identifier: MIT */
-#include "../job/norm.h"
-#include "../job/rope.h"
 #include "../operands/norm_rope.h"
 #include "norm_backward.h"
 #include "norm_formula.h"
 #include "rope_job.h"
-#include "call.h"
 
 #define NRG_MAKE "../operands/table.h"
 #include "../operands/norm_rope_calls.def"

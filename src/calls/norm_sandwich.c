@@ -2,14 +2,10 @@
  * time.
  *
  * SPDX-License-Identifier: MIT */
-#include "../job/norm.h"
-#include "../operands/check.h"
 #include "../operands/norm_sandwich.h"
 #include "norm_backward.h"
 #include "norm_formula.h"
 #include "norm_quant.h"
-#include "planes.h"
-#include "call.h"
 
 #define NRG_MAKE "../operands/table.h"
 #include "../operands/norm_sandwich_calls.def"

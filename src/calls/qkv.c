@@ -2,8 +2,6 @@
  * share's slice of the workspace, then calls through the table: a share's tokens, as many at a time as the slice has a table for.
  *
  * SPDX-License-Identifier: MIT */
-#include "../job/norm.h"
-#include "../operands/norm.h"
 #include "../operands/place.h"
 #include "../operands/qkv.h"
 #include "norm_formula.h"

@@ -3,7 +3,6 @@
  * SPDX-License-Identifier: MIT */
 #include "../job/relative.h"
 #include "../operands/check.h"
-#include "../operands/heads.h"
 #include "../operands/relative.h"
 #include "call.h"
 

@@ -1,15 +1,9 @@
 /* The public layer of rotary position embedding: frequencies, the table and the rotation.
  *
  * SPDX-License-Identifier: MIT */
-#include <float.h>
-#include <math.h>
-#include <string.h>
-
 #include "../exact/rope_frequencies.h"
-#include "../job/rope.h"
 #include "../operands/place.h"
 #include "rope_job.h"
-#include "call.h"
 
 #define NRG_MAKE "../operands/table.h"
 #include "../operands/rope_calls.def"

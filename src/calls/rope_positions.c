@@ -20,33 +20,28 @@ typedef struct positions_call {
     batches of[2]; /* q and k */
 } positions_call;
 
-static void set_tensor(batches *b, const positions_call *call, const nrg_laid *l, int is_k, int backward)
+static void set_tensors(positions_call *call, const nrg_laid *l, int backward)
 {
     const nrg_rope_positions_args *a = call->args;
-    const void *const x = is_k ? a->k : a->q;
-    void *const o = is_k ? a->k_o : a->q_o;
-    const size_t pairs = nrg_rope_pairs_of(call->spec), *const x_stride = l->stride[NRG_ROPE_POSITIONS_Q + is_k],
-                 *const o_stride = o ? l->stride[NRG_ROPE_POSITIONS_Q_O + is_k] : x_stride;
-    b->job = (nrg_rope_job){
-        .x = x,
-        .o = rope_output(x, o),
-        .x_head_stride = x_stride[0],
-        .x_token_stride = x_stride[1],
-        .o_head_stride = o_stride[0],
-        .o_token_stride = o_stride[1],
-        .table = (const char *)call->slice.table,
-        .table_stride = 2 * pairs * sizeof(float),
-        .heads = is_k ? a->k_heads : a->q_heads,
-        .dim = a->dim,
-        .offset = a->rotate_from,
-        .pairs = pairs,
-        .interleaved = call->spec->mode == NRG_ROPE_NORMAL,
-        .backward = backward,
-        .stream = nrg_wants_stream_past_l3(a->store, l->bytes),
-        .far = nrg_is_far(l->bytes),
-    };
-    b->x_stride = x_stride[2];
-    b->o_stride = o_stride[2];
+    const nrg_rope_args rope = {.dim = a->dim,
+                                .rotate_from = a->rotate_from,
+                                .q_heads = a->q_heads,
+                                .k_heads = a->k_heads,
+                                .q = a->q,
+                                .k = a->k,
+                                .q_o = a->q_o,
+                                .k_o = a->k_o,
+                                .table = call->slice.table};
+    for (int k = 0; k < 2; k++) {
+        batches *const b = &call->of[k];
+        const size_t *const x = l->stride[NRG_ROPE_POSITIONS_Q + k], *const o = (k ? a->k_o : a->q_o)
+                                                                                    ? l->stride[NRG_ROPE_POSITIONS_Q_O + k]
+                                                                                    : x;
+        rope_fill_job(&b->job, call->spec, &rope, k, 2 * nrg_rope_pairs_of(call->spec) * sizeof(float), x, o, backward,
+                      nrg_wants_stream_past_l3(a->store, l->bytes), nrg_is_far(l->bytes));
+        b->x_stride = x[2];
+        b->o_stride = o[2];
+    }
 }
 
 /* heads is 0 if there is nothing to do. */
@@ -68,8 +63,7 @@ NRG_OWN_FRAME nrg_status make_call(positions_call *call, const nrg_rope_spec *sp
     call->slice = nrg_rope_slice_at(&space, a->workspace, a->workspace_size, (size_t)ith);
     call->table.axes = space.axes;
     call->table.positions_stride = l.stride[NRG_ROPE_POSITIONS_POSITIONS][0];
-    for (int k = 0; k < 2; k++)
-        set_tensor(&call->of[k], call, &l, k, backward);
+    set_tensors(call, &l, backward);
     return NRG_OK;
 }
 

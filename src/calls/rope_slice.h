@@ -5,9 +5,6 @@
 #ifndef NRG_CALLS_ROPE_SLICE_H
 #define NRG_CALLS_ROPE_SLICE_H
 
-#include <stddef.h>
-#include <string.h>
-
 #include "../exact/rope_frequencies.h"
 #include "rope_job.h"
 

@@ -2,7 +2,6 @@
  *
  * SPDX-License-Identifier: MIT */
 #include "../job/score_bias.h"
-#include "../operands/heads.h"
 #include "../operands/place.h"
 #include "../operands/score_bias.h"
 #include "call.h"

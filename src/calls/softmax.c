@@ -1,8 +1,6 @@
 /* The public layer of softmax: checks the arguments once, then calls through the table.
  *
  * SPDX-License-Identifier: MIT */
-#include <float.h>
-
 #include "../job/softmax.h"
 #include "../operands/place.h"
 #include "../operands/softmax.h"

@@ -1,10 +1,7 @@
 /* T5's table of biases to diagonals, and back. No kernel: a table is small, and long runs of its diagonals are alike.
  *
  * SPDX-License-Identifier: MIT */
-#include <math.h>
-
 #include "../exact/element.h"
-#include "../exact/t5_rule.h"
 #include "../operands/check.h"
 #include "../operands/score_bias.h"
 #include "call.h"
@@ -85,7 +82,7 @@ nrg_status nrg_t5_diagonals_forward(const nrg_score_bias_spec *spec, nrg_dtype d
     if (status != NRG_OK)
         return status;
     const size_t heads = c.sizes.n[NRG_T5_N_TABLE_HEADS], entries = c.sizes.n[NRG_T5_N_DIAGONALS];
-    const bias_table t = table_of(c.part[NRG_BIAS_SPEC], entries);
+    const bias_table t = table_of(c.part[NRG_T5_SPEC], entries);
     const size_t begin = nrg_share(heads, ith, nth), end = nrg_share(heads, ith + 1, nth);
     if (begin == end)
         return NRG_OK;
@@ -121,7 +118,7 @@ nrg_status nrg_t5_diagonals_backward(const nrg_score_bias_spec *spec, const doub
     const nrg_status status = nrg_check(&c, &nrg_call_t5_diagonals_backward, (const void *const[]){spec, &args}, ith, nth);
     if (status != NRG_OK)
         return status;
-    const bias_table t = table_of(c.part[NRG_BIAS_SPEC], c.sizes.n[NRG_T5_BACKWARD_N_DIAGONALS]);
+    const bias_table t = table_of(c.part[NRG_T5_SPEC], c.sizes.n[NRG_T5_BACKWARD_N_DIAGONALS]);
     const size_t begin = nrg_share(t.spec->heads, ith, nth), end = nrg_share(t.spec->heads, ith + 1, nth);
     if (begin == end)
         return NRG_OK;

@@ -38,6 +38,19 @@ static inline size_t nrg_channel_sets(const nrg_channel_norm_spec *spec, size_t 
     return groups ? n * groups : spec->channels;
 }
 
+static inline size_t nrg_channel_group_channels(const nrg_channel_norm_spec *spec)
+{
+    return nrg_channel_is_batch(spec) ? 1 : spec->channels / spec->groups;
+}
+
+static inline double nrg_channel_eps(const nrg_channel_norm_spec *spec) { return spec->eps < 0x1p-600 ? 0 : spec->eps; }
+
+/* Whether a spec asks for the fast grade, which 16-bit types always get. */
+static inline int nrg_channel_is_fast(const nrg_channel_norm_spec *spec)
+{
+    return spec->dtype != NRG_F32 || spec->accuracy == NRG_ACCURACY_FAST;
+}
+
 /* Also where s is 1 and there is no difference. */
 static inline int nrg_channel_is_nhwc(const nrg_channel_norm_spec *spec, size_t s)
 {
@@ -70,16 +83,5 @@ static inline enum nrg_there nrg_channel_running_in(const nrg_channel_norm_spec 
 
 #define NRG_MAKE "names.h"
 #include "channel_norm_calls.def"
-
-enum { NRG_CHANNEL_MORE = NRG_CHANNEL_SUMS_MORE };
-
-/* Numbers that checks outside of src/ ask for. */
-enum {
-    NRG_CHANNEL_SETS = NRG_CHANNEL_N_SETS,
-    NRG_CHANNEL_DIM = NRG_CHANNEL_N_DIM,
-    NRG_CHANNEL_CHANNELS = NRG_CHANNEL_N_CHANNELS,
-    NRG_CHANNEL_USED_CHANNELS = NRG_CHANNEL_N_USED_CHANNELS,
-    NRG_CHANNEL_STATISTIC = NRG_CHANNEL_N_STATISTIC
-};
 
 #endif

@@ -18,8 +18,6 @@ typedef struct nrg_norm_more {
 #define NRG_MAKE "names.h"
 #include "norm_calls.def"
 
-enum { NRG_NORM_MORE = NRG_NORM_STATISTICS_MORE };
-
 /* Whether eps is what it mostly is, or a number is +0: by their bits, since a comparison of floats takes four instructions. */
 static inline int nrg_norm_is_eps(double eps)
 {

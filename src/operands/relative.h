@@ -7,8 +7,6 @@
 #include "../../include/nrg/relative.h"
 #include "heads.h"
 
-enum { NRG_RELATIVE_ARGS };
-
 /* Positions and distances are added up in 64 bits. */
 #define NRG_RELATIVE_FARTHEST ((int64_t)1 << 60)
 static inline int nrg_relative_is_position(int64_t p) { return p >= -NRG_RELATIVE_FARTHEST && p <= NRG_RELATIVE_FARTHEST; }

@@ -102,6 +102,4 @@ nrg_status nrg_rope_positions_space(const nrg_rope_spec *spec, const nrg_rope_po
 #define NRG_MAKE "names.h"
 #include "rope_calls.def"
 
-enum { NRG_ROPE_SHARES = NRG_ROPE_POSITIONS_SHARES };
-
 #endif

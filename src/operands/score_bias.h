@@ -10,8 +10,6 @@
 #include "../exact/t5_rule.h"
 #include "heads.h"
 
-enum { NRG_BIAS_SPEC, NRG_BIAS_ARGS };
-
 /* The distance of entry 0. */
 static inline int64_t nrg_bias_lowest(const nrg_score_bias_spec *s) { return -((int64_t)s->queries - 1) - s->first_position; }
 

@@ -7,8 +7,6 @@
 #include "../../include/nrg/sinusoidal.h"
 #include "rope.h"
 
-enum { NRG_SINUSOIDAL_SPEC, NRG_SINUSOIDAL_ARGS };
-
 /* What nrg_sinusoidal_frequencies takes beside a spec. */
 typedef struct nrg_sinusoidal_frequencies_args {
     double *frequencies;

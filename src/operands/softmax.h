@@ -10,8 +10,6 @@
 #include "../../include/nrg/softmax.h"
 #include "heads.h"
 
-enum { NRG_SOFTMAX_STATE = 1 };
-
 /* Scale, cap and window, and a position that can be added to. A cap of 1 or more makes no number larger; the quotient of most is
  * subnormal, which takes 12 ns of a row of 64. */
 static inline nrg_status nrg_softmax_check_numbers(float scale, float cap, int causal, size_t window, int64_t first)
