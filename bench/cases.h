@@ -107,6 +107,9 @@ size_t bench_case_bytes(const bench_case *c);
 /* How many tensors are read and written. */
 size_t bench_case_tensors(const bench_case *c);
 
+/* Whether a filter ("f32,bf16"; NULL or "all") admits the name. */
+int bench_admits(const char *filter, const char *name);
+
 size_t bench_shape_elements(bench_shape shape);
 int bench_shape_equal(bench_shape a, bench_shape b);
 

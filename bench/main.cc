@@ -165,7 +165,7 @@ int main(int argc, char **argv)
     std::fputs("nrg-bench: built with -Dquick_rivals=true: rooflines and baselines are hardly optimized; ignore ratios to them\n",
                stderr);
 #endif
-    bench_args args;
+    bench_args args = {};
     int own = bench_read_args(&args, argc, argv);
     if (own)
         return own < 0 ? 2 : bench_run_modes(&args);

@@ -4,7 +4,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "args.h"
 #include "family.h"
 
 const bench_function *bench_function_of(const bench_case *c) { return c->op->function ? c->op->function : c->family->function; }

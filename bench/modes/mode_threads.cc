@@ -2,8 +2,6 @@
  *
  * SPDX-License-Identifier: MIT */
 #include <atomic>
-#include <condition_variable>
-#include <mutex>
 #include <pthread.h>
 #include <sched.h>
 #include <thread>
@@ -13,8 +11,8 @@
 namespace bench
 {
 
-/* The caller and one thread more, on a CPU each. The other sleeps while the caller works alone, and spins between calls of both;
- * waking and sleeping belong to what is done before a batch, so that no batch pays for them. */
+/* The caller and one thread more, on a CPU each. The other is there only for batches of both, in which it spins between calls: it
+ * is made and joined before a batch, which does not pay for that. */
 class Team
 {
   public:
@@ -30,17 +28,12 @@ class Team
         if (found < THREADS)
             throw std::runtime_error("two threads want two CPUs to run on");
         pthread_setaffinity_np(pthread_self(), sizeof own_[0], &own_[0]);
-        other_ = std::thread([this] { serve(); });
     }
 
-    /* Ends the thread, and lets the caller run where it could before. */
+    /* Lets the caller run where it could before. */
     ~Team()
     {
-        wake();
-        work_ = END;
-        barrier();
-        barrier();
-        other_.join();
+        rest();
         pthread_setaffinity_np(pthread_self(), sizeof all_, &all_);
     }
 
@@ -64,7 +57,6 @@ class Team
             wake();
         };
         c.run = [this, &call](unsigned placement, size_t calls) {
-            work_ = CALLS;
             call_ = &call;
             placement_ = placement;
             calls_ = calls;
@@ -74,22 +66,18 @@ class Team
         return c;
     }
 
+    /* Ends the other thread, if it is there. */
     void rest()
     {
-        if (!awake_)
+        if (!other_.joinable())
             return;
-        work_ = SLEEP;
+        call_ = nullptr;
         barrier();
-        {
-            const std::lock_guard lock(mutex_);
-            awake_ = false;
-        }
-        barrier();
+        other_.join();
     }
 
   private:
     enum { THREADS = 2, LINE = 64 };
-    enum Work { SLEEP, END, READY, CALLS };
 
     static void pause()
     {
@@ -123,40 +111,16 @@ class Team
             }
     }
 
-    void serve()
-    {
-        pthread_setaffinity_np(pthread_self(), sizeof own_[1], &own_[1]);
-        for (;;) {
-            {
-                std::unique_lock lock(mutex_);
-                changed_.wait(lock, [this] { return awake_; });
-            }
-            Work work;
-            do {
-                barrier();
-                work = work_;
-                if (work == CALLS)
-                    do_calls(1); /* ends with a barrier */
-                else
-                    barrier(); /* `work_` has been read and may change */
-            } while (work == CALLS || work == READY);
-            if (work == END)
-                return;
-        }
-    }
-
-    /* Wakes the thread and waits until it spins: a batch that follows does not pay for that. */
+    /* Makes the thread and waits until it spins. */
     void wake()
     {
-        if (awake_)
+        if (other_.joinable())
             return;
-        {
-            const std::lock_guard lock(mutex_);
-            awake_ = true;
-        }
-        changed_.notify_one();
-        work_ = READY;
-        barrier();
+        other_ = std::thread([this] {
+            pthread_setaffinity_np(pthread_self(), sizeof own_[1], &own_[1]);
+            for (barrier(); barrier(), call_;)
+                do_calls(1);
+        });
         barrier();
     }
 
@@ -164,15 +128,10 @@ class Team
     alignas(LINE) std::atomic<unsigned> arrived_{0};
     std::atomic<unsigned> generation_{0};
 
-    /* what to do after the next barrier; written by the caller before it */
-    alignas(LINE) Work work_ = SLEEP;
-    const bench_call *call_ = nullptr;
+    /* what to do after the next barrier, NULL: end; written by the caller before it */
+    alignas(LINE) const bench_call *call_ = nullptr;
     unsigned placement_ = 0;
     size_t calls_ = 0;
-
-    std::mutex mutex_;
-    std::condition_variable changed_;
-    bool awake_ = false; /* under the mutex */
 
     cpu_set_t all_, own_[THREADS];
     std::thread other_;
@@ -184,7 +143,7 @@ static Table::Cells figures_of(const bench_args &args, Team &team, const bench_c
     Call call(c, memory);
     std::vector<Contender> by = {team.alone(call), team.together(call)};
     measure(by, seconds_of(args), bench_case_bytes(&c));
-    team.rest(); /* asleep, while memory is freed and made */
+    team.rest(); /* while memory is freed and made */
     return {time_text(by[0].ns), time_text(by[1].ns), text("%.2f", ratio(by[0], by[1]))};
 }
 

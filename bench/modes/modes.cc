@@ -171,30 +171,3 @@ void Table::row(Cells names, const std::function<Cells()> &figures)
 }
 
 } // namespace bench
-
-int bench_run_modes(const bench_args *args)
-{
-    const struct {
-        int asked_for;
-        int (*run)(const bench_args &args);
-    } modes[] = {{args->selfcheck, bench::selfcheck_mode},
-                 {args->table, bench::table_mode},
-                 {args->rivals, bench::rivals_mode},
-                 {args->errors, bench::errors_mode},
-                 {args->ratios, bench::ratios_mode},
-                 {args->gates, bench::gates_mode},
-                 {args->threads, bench::threads_mode},
-                 {args->stores, bench::stores_mode},
-                 {args->short_sets, bench::short_mode},
-                 {args->instances, bench::instances_mode},
-                 {args->scan, bench::scan_mode},
-                 {args->report != nullptr, bench::report_mode},
-                 {args->compare != nullptr, bench::compare_mode}};
-    const nrg_isa before = nrg_isa_active();
-    int status = 0;
-    for (const auto &mode : modes)
-        if (mode.asked_for)
-            status |= mode.run(*args);
-    bench_require(nrg_isa_set(before));
-    return status;
-}
