@@ -2,55 +2,39 @@
  *
  * SPDX-License-Identifier: MIT */
 
-INLINE void NAME(rotate)(int half_split, size_t pairs, const float *restrict table, const ELEMENT *restrict q,
-                         ELEMENT *restrict q_o)
+INLINE void NAME(rotate)(naive_rope how, size_t pairs, float eps, const float *restrict table, const ELEMENT *restrict q,
+                         const ELEMENT *restrict w, ELEMENT *restrict q_o)
 {
-    const size_t step = half_split ? 1 : 2, apart = half_split ? pairs : 1;
-    for (size_t p = 0; p < pairs; p++) {
-        const float a = LOAD(q, step * p), b = LOAD(q, step * p + apart), cosine = table[p], sine = table[pairs + p];
-        STORE(q_o, step * p, a * cosine - b * sine);
-        STORE(q_o, step * p + apart, a * sine + b * cosine);
-    }
-}
-
-INLINE void NAME(norm_rotate)(int half_split, size_t pairs, float eps, const float *restrict table, const ELEMENT *restrict q,
-                              const ELEMENT *restrict w, ELEMENT *restrict q_o)
-{
-    const size_t step = half_split ? 1 : 2, apart = half_split ? pairs : 1;
+    const size_t step = how.half_split ? 1 : 2, apart = how.half_split ? pairs : 1;
     float squares = 0;
-    for (size_t i = 0; i < 2 * pairs; i++)
+    for (size_t i = 0; how.norm && i < 2 * pairs; i++)
         squares += LOAD(q, i) * LOAD(q, i);
     const float scale = 1 / sqrtf(squares / (float)(2 * pairs) + eps);
     for (size_t p = 0; p < pairs; p++) {
-        const float a = LOAD(q, step * p) * scale * LOAD(w, step * p);
-        const float b = LOAD(q, step * p + apart) * scale * LOAD(w, step * p + apart);
-        STORE(q_o, step * p, a * table[p] - b * table[pairs + p]);
-        STORE(q_o, step * p + apart, a * table[pairs + p] + b * table[p]);
+        const size_t i = step * p, k = i + apart;
+        const float a = how.norm ? LOAD(q, i) * scale * LOAD(w, i) : LOAD(q, i);
+        const float b = how.norm ? LOAD(q, k) * scale * LOAD(w, k) : LOAD(q, k);
+        STORE(q_o, i, a * table[p] - b * table[pairs + p]);
+        STORE(q_o, k, a * table[pairs + p] + b * table[p]);
     }
 }
 
-INLINE void NAME(rope)(const rival_job *job, int half_split, int with_norm)
+INLINE void NAME(rope)(const rival_job *job, naive_rope how)
 {
     const rival_job j = *job;
     for (size_t row = 0; row < j.rows; row++)
-        for (size_t i = row * j.dim; i < (row + 1) * j.dim; i += j.head_dim) {
-            const float *table = j.table + row * j.head_dim;
-            const ELEMENT *q = (const ELEMENT *)j.x + i;
-            ELEMENT *q_o = (ELEMENT *)j.o + i;
-            if (with_norm)
-                NAME(norm_rotate)(half_split, j.head_dim / 2, j.eps, table, q, j.w, q_o);
-            else
-                NAME(rotate)(half_split, j.head_dim / 2, table, q, q_o);
-        }
+        for (size_t i = row * j.dim; i < (row + 1) * j.dim; i += j.head_dim)
+            NAME(rotate)
+    (how, j.head_dim / 2, j.eps, j.table + row * j.head_dim, (const ELEMENT *)j.x + i, j.w, (ELEMENT *)j.o + i);
 }
 
 /* Heads of one token; w: after a norm of each. */
-INLINE void NAME(turn_heads)(int half_split, size_t heads, size_t dim, float eps, const float *table, const float *w,
+INLINE void NAME(turn_heads)(naive_rope how, size_t heads, size_t dim, float eps, const float *table, const float *w,
                              const ELEMENT *x, ELEMENT *o)
 {
     for (size_t i = 0; i < heads * dim; i += dim) {
         if (!w) {
-            NAME(rotate)(half_split, dim / 2, table, x + i, o + i);
+            NAME(rotate)(how, dim / 2, eps, table, x + i, NULL, o + i);
             continue;
         }
         float squares = 0;
@@ -65,7 +49,7 @@ INLINE void NAME(turn_heads)(int half_split, size_t heads, size_t dim, float eps
     }
 }
 
-INLINE void NAME(qkv)(const rival_job *job, int is_qwen)
+INLINE void NAME(qkv)(const rival_job *job, naive_rope how)
 {
     const rival_job j = *job;
     const size_t dim = j.head_dim, row = j.k_heads * dim;
@@ -73,10 +57,10 @@ INLINE void NAME(qkv)(const rival_job *job, int is_qwen)
         const size_t slot = (size_t)j.slots[t];
         const float *table = j.table + t * dim;
         NAME(turn_heads)
-        (is_qwen, j.dim / dim, dim, j.eps, table, is_qwen ? j.q_w : NULL, (const ELEMENT *)j.x + t * j.dim,
+        (how, j.dim / dim, dim, j.eps, table, how.norm ? j.q_w : NULL, (const ELEMENT *)j.x + t * j.dim,
          (ELEMENT *)j.o + t * j.dim);
         NAME(turn_heads)
-        (is_qwen, j.k_heads, dim, j.eps, table, is_qwen ? j.k_w : NULL, (const ELEMENT *)j.k + t * row,
+        (how, j.k_heads, dim, j.eps, table, how.norm ? j.k_w : NULL, (const ELEMENT *)j.k + t * row,
          (ELEMENT *)j.k_o + slot * row);
         memcpy((ELEMENT *)j.v_o + slot * row, (const ELEMENT *)j.v + t * row, row * sizeof(ELEMENT));
     }
