@@ -140,6 +140,17 @@ struct bench_layout {
     } of[BENCH_OPERANDS];
 };
 
+/* How far a number is from what it should be, in ulps of scale in its dtype: of the exact value itself where nothing is said
+ * against it. 0 where it is as large as the dtype has, and what it should be is larger. An infinity or a NaN where a number
+ * should be is BENCH_NO_NUMBER away, since a report's JSON has no infinity. */
+#define BENCH_NO_NUMBER 1e300
+double bench_ulps(float value, double exact, double scale, nrg_dtype dtype);
+
+/* The largest error of a case's results, or of a rival's (loop; NULL: nrg's): of an activation, as a family's ulp; of other ops
+ * in ulps (truth.h says of what), over the benchmark's numbers. It does not depend on the shape. 0: no truth is here for it. */
+double bench_activation_ulp(const bench_case *c, const rival_loop *loop);
+double bench_error_of(const bench_case *c, const rival_loop *loop);
+
 const bench_function *bench_function_of(const bench_case *c);
 
 /* Whether a list of names, "x,w", has the operand's; a list may be NULL. */

@@ -11,7 +11,6 @@
 #include "modes/modes.h"
 #include "paths.h"
 #include "share.h"
-#include "truth/error.h"
 
 namespace bench
 {

@@ -3,7 +3,6 @@
  * SPDX-License-Identifier: MIT */
 #include "../../src/operands/activation.h"
 #include "../family.h"
-#include "ulp.h"
 
 /* In L1, in L2, from memory; 512 rows of 4096; the cost of a call. */
 static const bench_shape shapes[] = {BENCH_ROWS(1, 4096), BENCH_ROWS(1, 65536), BENCH_ROWS(1, 33554432),

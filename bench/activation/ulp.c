@@ -6,7 +6,7 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "ulp.h"
+#include "../family.h"
 
 #include "../../src/exact/element.h"
 #include "../../tests/activation/activation_double.h"

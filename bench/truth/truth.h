@@ -38,13 +38,8 @@ typedef void truth_maker(truth *t, const bench_case *c, const rival_job *job);
 /* Who makes the truth of a case's op, which gets a shape for it; NULL: nobody, and the case is as it was. */
 truth_maker *truth_of(bench_case *c);
 
-/* Whether it is made of results, too: then it is another one for whoever has computed them. */
-int truth_is_of_results(const bench_case *c);
-
-/* The same, by the files that have them. */
-truth_maker *truth_of_rows(bench_case *c);
-truth_maker *truth_of_gradients(bench_case *c);
-truth_maker *truth_of_channels(bench_case *c);
+/* Norms, of rows and of channels. */
+truth_maker truth_norm, truth_norm_backward;
 
 static inline quad truth_larger(quad a, quad b) { return quad_abs(a) > quad_abs(b) ? a : b; }
 

@@ -1,4 +1,5 @@
-/* Rows: norms with residuals and gates, softmax and its logarithm, rotations, gated linear units, sandwich norms.
+/* Rows: softmax and its logarithm, rotations, activations, gated linear units, sandwich norms; and whose truth is made by whom.
+ * Not of softmax's gradient, since the benchmark's numbers are no rows of it.
  *
  * SPDX-License-Identifier: MIT */
 #include <string.h>
@@ -8,49 +9,7 @@
 
 #ifdef TRUTH_IS_HERE
 
-/* Groups of a row each have their own statistics; w and b go on through the row. */
-static void norm_group(truth *t, const bench_case *c, const rival_job *j, size_t row, size_t group, size_t dim)
-{
-    static quad p[TRUTH_DIM], g[TRUTH_DIM];
-    const int pre = c->op->gate == NRG_GATE_PRE, post = c->op->gate == NRG_GATE_POST;
-    const size_t first = row * TRUTH_DIM + group * dim;
-    quad mean = 0, squares = 0;
-    for (size_t i = 0; i < dim; i++) {
-        const size_t at = first + i;
-        const float x = truth_at(c, j->x, at), r = j->y ? truth_stored(c, x + truth_at(c, j->y, at)) : x;
-        g[i] = pre || post ? quad_activation(c->op->activation, truth_at(c, j->z, at)).value : 1;
-        p[i] = pre ? r * g[i] : r;
-        mean += p[i] / (quad)dim;
-    }
-    mean = c->op->centred ? mean : 0;
-    for (size_t i = 0; i < dim; i++)
-        squares += (p[i] - mean) * (p[i] - mean);
-    const quad scale = 1 / quad_sqrt(squares / (quad)dim + (quad)bench_norm_spec(c).eps);
-    for (size_t i = 0; i < dim; i++) {
-        const size_t column = group * dim + i;
-        const quad w = truth_at(c, j->w, column), bias = j->b ? truth_at(c, j->b, column) : 0;
-        const quad normed = (p[i] - mean) * scale * w, all = normed + bias;
-        const quad term = c->op->centred ? truth_larger(truth_larger(p[i], mean) * scale * w, bias) : normed;
-        if (post)
-            truth_put(t, TRUTH_O, first + i, all * g[i], term * g[i]);
-        else if (!pre && c->op->activation != NRG_ACT_IDENTITY)
-            truth_put(t, TRUTH_O, first + i, quad_activation(c->op->activation, all).value,
-                      quad_activation(c->op->activation, all).value);
-        else
-            truth_put(t, TRUTH_O, first + i, all, term);
-    }
-}
-
-static void norm(truth *t, const bench_case *c, const rival_job *j)
-{
-    const size_t groups = c->op->groups ? c->op->groups : 1;
-    for (size_t n = 0; n < truth_rows(c) * groups; n++)
-        norm_group(t, c, j, n / groups, n % groups, TRUTH_DIM / groups);
-}
-
 /* The second norm is of r as it was stored. */
-int truth_is_of_results(const bench_case *c) { return strcmp(bench_kernel_of(c->family), "norm_sandwich") == 0; }
-
 static void sandwich(truth *t, const bench_case *c, const rival_job *j)
 {
     const quad eps = (quad)bench_norm_spec(c).eps;
@@ -145,23 +104,60 @@ static void glu(truth *t, const bench_case *c, const rival_job *j)
     }
 }
 
-truth_maker *truth_of_rows(bench_case *c)
+static void activation_backward(truth *t, const bench_case *c, const rival_job *j)
 {
-    const char *kernel = bench_kernel_of(c->family), *op = c->op->name;
-    const bench_shape rows = BENCH_ROWS(truth_rows(c), TRUTH_DIM), scores = BENCH_IMAGES(1, 1, truth_rows(c), TRUTH_DIM);
-    truth_maker *maker = NULL;
-    if (strcmp(kernel, "norm_forward") == 0) /* rows of strides lie elsewhere, and statistics are no tensor */
-        maker = c->op->fixed_strides || strstr(op, "statistics") ? NULL : norm;
-    else if (strcmp(kernel, "norm_sandwich") == 0)
-        maker = strcmp(op, "sandwich") == 0 || strcmp(op, "turns") == 0 ? sandwich : NULL;
-    else if (strcmp(kernel, "rope") == 0 || strcmp(kernel, "norm_rope") == 0)
-        maker = strchr(op, ',') ? NULL : rope; /* of two calls */
-    else if (strcmp(kernel, "glu") == 0)
-        maker = glu;
-    else if (strcmp(kernel, "softmax") == 0)
-        maker = strcmp(op, "softmax") == 0 || strcmp(op, "log-softmax") == 0 || strcmp(op, "causal") == 0 ? softmax : NULL;
-    if (maker)
-        c->shape = maker == softmax ? scores : rows;
-    return maker;
+    for (size_t i = 0; i < truth_rows(c) * TRUTH_DIM; i++) {
+        const quad d_o = truth_at(c, j->d_o, i);
+        const quad_g g = quad_activation(c->op->activation, truth_at(c, j->x, i));
+        truth_put(t, TRUTH_DX, i, d_o * g.slope, d_o * truth_slope_scale(g));
+    }
+}
+
+static void glu_backward(truth *t, const bench_case *c, const rival_job *j)
+{
+    for (size_t i = 0; i < truth_rows(c) * TRUTH_DIM; i++) {
+        const quad d_o = truth_at(c, j->d_o, i), b = truth_at(c, j->b, i);
+        const quad_g g = quad_activation(c->op->activation, truth_at(c, j->x, i));
+        truth_put(t, TRUTH_DX, i, d_o * b * g.slope, d_o * b * truth_slope_scale(g));
+        truth_put(t, TRUTH_DZ, i, d_o * g.value, d_o * g.value);
+    }
+}
+
+/* ops: those that it makes; NULL: all of one call on dense tensors. */
+static const struct maker {
+    const char *kernel;
+    truth_maker *maker;
+    const char *ops;
+} makers[] = {
+    {"norm_forward", truth_norm, NULL},
+    {"norm_backward", truth_norm_backward, NULL},
+    {"channel_norm_forward", truth_norm, NULL},
+    {"channel_norm_backward", truth_norm_backward, NULL},
+    {"norm_sandwich", sandwich, "sandwich,turns"},
+    {"rope", rope, NULL},
+    {"norm_rope", rope, NULL},
+    {"glu", glu, NULL},
+    {"softmax", softmax, "softmax,log-softmax,causal"},
+    {"activation_backward", activation_backward, NULL},
+    {"glu_backward", glu_backward, NULL},
+};
+
+truth_maker *truth_of(bench_case *c)
+{
+    enum { IMAGES = 2, CHANNELS = 64, HEIGHT = 16 };
+    const size_t rows = truth_rows(c);
+    const struct maker *m = makers;
+    while (m < makers + NRG_COUNT(makers) && strcmp(m->kernel, bench_kernel_of(c->family)) != 0)
+        m++;
+    if (m == makers + NRG_COUNT(makers) || (m->ops ? !bench_admits(m->ops, c->op->name) : c->op->fixed_strides) ||
+        c->op->function == &call_norm_statistics)
+        return NULL;
+    if (m->maker == softmax)
+        c->shape = (bench_shape)BENCH_IMAGES(1, 1, rows, TRUTH_DIM);
+    else if (c->op->shapes[0].channels)
+        c->shape = (bench_shape)BENCH_IMAGES(IMAGES, CHANNELS, HEIGHT, rows * TRUTH_DIM / (IMAGES * CHANNELS * HEIGHT));
+    else
+        c->shape = (bench_shape)BENCH_ROWS(rows, TRUTH_DIM);
+    return m->maker;
 }
 #endif
