@@ -39,7 +39,7 @@ def files_of_an_op():
     for kind in ("new", "edited"):
         block = text.split(f"<!-- checked by scripts/house.py: {kind} files -->\n```\n")[1].split("```")[0]
         patterns = [line.split()[0] for line in block.splitlines()]
-        expect(len(patterns) > 8, f"docs/howto/adding-a-kernel.md lists no {kind} files")
+        expect(len(patterns) > 4, f"docs/howto/adding-a-kernel.md lists no {kind} files")
         for pattern in patterns:
             missing = [family for family, file in WHOLE.items() if not is_there(pattern, family, file)]
             expect(len(missing) < len(WHOLE) and (pattern.startswith(("tests/", "python/")) or not missing),
