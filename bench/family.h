@@ -45,12 +45,14 @@ struct bench_function {
     void (*run)(void *const *part, size_t calls);                           /* all phases, a number of times */
 };
 
-/* call_<function>, or call_<id>: those that check/functions.def has a line for. */
-#define COUNTED(id, described, function, ...) extern const bench_function call_##id;
-#define SHARES_OF(described, function, ...) extern const bench_function call_##function;
+/* call_<function>, as check/functions.py names them: those that have shares. */
+#define SHARES(id, ...) extern const bench_function call_##id;
 #define WHOLE(...)
 #define WORKSPACE(...)
-#include "../check/functions.def"
+#include "functions.def"
+#undef SHARES
+#undef WHOLE
+#undef WORKSPACE
 
 /* Makes one of one phase, or of two: expressions in part, ith and nth. The loop has nothing between the calls that a user would
  * not have there. */

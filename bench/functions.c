@@ -7,13 +7,11 @@
 #include "../src/operands/qkv.h"
 #include "../src/operands/score_bias.h"
 
-#define FUNCTION(id, described, call)                                                                                            \
+#define SHARES(id, described, function, arguments, check)                                                                        \
     extern const nrg_call nrg_call_##described;                                                                                  \
-    BENCH_SHARE(id##_share, call)                                                                                                \
+    BENCH_SHARE(id##_share, nrg_##function arguments)                                                                            \
     BENCH_RUN(id##_run, id##_share(part, 0, 1))                                                                                  \
     const bench_function call_##id = {&nrg_call_##described, {id##_share}, id##_run};
-#define COUNTED(id, described, function, ...) FUNCTION(id, described, nrg_##function(__VA_ARGS__, ith, nth))
-#define SHARES_OF(described, function, ...) FUNCTION(function, described, nrg_##function(__VA_ARGS__, ith, nth))
 #define WHOLE(...)
 #define WORKSPACE(...)
-#include "../check/functions.def"
+#include "functions.def"

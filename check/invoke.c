@@ -16,31 +16,29 @@
 #include "../src/operands/sinusoidal.h"
 #include "own_memory.h"
 
-#define RUN(id, ...)                                                                                                             \
+#define RUN(id, function, arguments)                                                                                             \
     static nrg_status run_##id(void *const *part, int ith, int nth)                                                              \
     {                                                                                                                            \
         (void)ith, (void)nth;                                                                                                    \
-        return nrg_##__VA_ARGS__;                                                                                                \
+        return nrg_##function arguments;                                                                                         \
     }
-#define ASK(id, ...)                                                                                                             \
-    static nrg_status ask_##id(void *const *part) { return nrg_##__VA_ARGS__; }
-#define ENTRY(id, described, function, ask, bytes)                                                                               \
+#define ENTRY(id, described, function, ask, ask_bytes)                                                                           \
     extern const nrg_call nrg_call_##described;                                                                                  \
-    const invoke_function invoke_##id = {"nrg_" #function, &nrg_call_##described, run_##id, ask, bytes};
+    const invoke_function invoke_##id = {"nrg_" #function, &nrg_call_##described, run_##id, ask, ask_bytes};
 
-#define COUNTED(id, described, function, ...)                                                                                    \
-    RUN(id, function(__VA_ARGS__, ith, nth))                                                                                     \
-    ASK(id, function##_check(__VA_ARGS__, PART(nrg_rope_shares, 2)->nth))                                                        \
+#define SHARES(id, described, function, arguments, check)                                                                        \
+    RUN(id, function, arguments)                                                                                                 \
+    static nrg_status ask_##id(void *const *part) { return nrg_##function##_check check; }                                       \
     ENTRY(id, described, function, ask_##id, NULL)
-#define SHARES_OF(described, function, ...)                                                                                      \
-    RUN(function, function(__VA_ARGS__, ith, nth))                                                                               \
-    ASK(function, function##_check(__VA_ARGS__))                                                                                 \
-    ENTRY(function, described, function, ask_##function, NULL)
-#define WHOLE(described, function, ...)                                                                                          \
-    RUN(function, function(__VA_ARGS__))                                                                                         \
-    ENTRY(function, described, function, NULL, NULL)
-#define WORKSPACE(function, ...)                                                                                                 \
-    static nrg_status bytes_##function(void *const *part, size_t *bytes) { return nrg_##function(__VA_ARGS__, bytes); }          \
-    RUN(function, function(__VA_ARGS__, &(size_t){0}))                                                                           \
-    ENTRY(function, function, function, NULL, bytes_##function)
+#define WHOLE(id, described, function, arguments)                                                                                \
+    RUN(id, function, arguments)                                                                                                 \
+    ENTRY(id, described, function, NULL, NULL)
+#define WORKSPACE(id, described, function, arguments)                                                                            \
+    static nrg_status bytes_##id(void *const *part, size_t *bytes) { return nrg_##function arguments; }                          \
+    static nrg_status run_##id(void *const *part, int ith, int nth)                                                              \
+    {                                                                                                                            \
+        (void)ith, (void)nth;                                                                                                    \
+        return bytes_##id(part, &(size_t){0});                                                                                   \
+    }                                                                                                                            \
+    ENTRY(id, described, function, NULL, bytes_##id)
 #include "functions.def"

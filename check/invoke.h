@@ -14,12 +14,15 @@ typedef struct invoke_function {
     nrg_status (*ask_bytes)(void *const *part, size_t *bytes); /* a workspace: how many; NULL: it returns none */
 } invoke_function;
 
-/* invoke_<function>, or invoke_<id> */
-#define COUNTED(id, described, function, ...) extern const invoke_function invoke_##id;
-#define SHARES_OF(described, function, ...) extern const invoke_function invoke_##function;
-#define WHOLE(described, function, ...) extern const invoke_function invoke_##function;
-#define WORKSPACE(function, ...) extern const invoke_function invoke_##function;
+/* invoke_<function>; if two descriptions have the function, that of the second is invoke_<description>. functions.py makes the
+ * list. */
+#define SHARES(id, ...) extern const invoke_function invoke_##id;
+#define WHOLE(id, ...) extern const invoke_function invoke_##id;
+#define WORKSPACE(id, ...) extern const invoke_function invoke_##id;
 #include "functions.def"
+#undef SHARES
+#undef WHOLE
+#undef WORKSPACE
 
 /* Sets the pointer of an operand, or a number, in a call's structs. */
 static inline void invoke_set_pointer(const nrg_operand *o, void *const *part, const void *pointer)

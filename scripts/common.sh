@@ -133,6 +133,7 @@ compile_check() {
         set -- "$@" -D__USE_MINGW_ANSI_STDIO=1
     fi
     mkdir -p "$out"
+    python3 "$root/check/functions.py" "$out/functions.def"
     cat >"$out/main.c" <<'END'
 int command_check(char **arguments);
 void system_begin(void);
@@ -150,7 +151,7 @@ END
         family=$(basename "$(dirname "$source")")
         # shellcheck disable=SC2086
         if ! printf '%s\n' "${left_out[@]}" | grep -xF -f <(printf '%s\n' $family) >/dev/null; then # -q ends the pipe early
-            "$@" -std=c11 -O1 -ffp-contract=off -Wall -Wextra -Werror -D_XOPEN_SOURCE=700 -I "$include" -c "$source" \
+            "$@" -std=c11 -O1 -ffp-contract=off -Wall -Wextra -Werror -D_XOPEN_SOURCE=700 -I "$include" -I "$out" -c "$source" \
                 -o "$out/${object//\//-}.o"
         fi
     done

@@ -41,7 +41,7 @@ static const bench_op backward_ops[] = {
 static void prepare(const bench_case *c, void *const *part)
 {
     *(nrg_activation_flat *)part[0] =
-        (nrg_activation_flat){.dtype = c->dtype, .activation = c->op->activation, .count = bench_shape_elements(c->shape)};
+        (nrg_activation_flat){.dtype = c->dtype, .g = c->op->activation, .count = bench_shape_elements(c->shape)};
 }
 
 const bench_family bench_activation = {

@@ -41,7 +41,7 @@ static void draw(sweep_case *c, uint64_t *random)
     else /* with steps, each activation has lengths of its own */
         a->count = (c->length - 1) * step + 1 + (size_t)c->way % step;
     a->dtype = c->spec.dtype;
-    a->activation = (nrg_activation)c->way;
+    a->g = (nrg_activation)c->way;
     sweep_add(c, SWEEP_ALWAYS, sweep_family_of(c)->call, 0, 0);
 }
 
@@ -67,7 +67,7 @@ static void fill(const sweep_case *c, int operand, unsigned char *memory, uint64
 static void describe(const sweep_case *c, char text[SWEEP_TEXT_ROOM])
 {
     const nrg_activation_flat *a = sweep_const_structs(c);
-    sweep_append(text, ", %s", nrg_activation_name(a->activation));
+    sweep_append(text, ", %s", nrg_activation_name(a->g));
 }
 
 #define CASES LENGTHS, .draw = draw, .fill = fill, .describe = describe

@@ -18,7 +18,7 @@ static inline void fill_job(nrg_activation_job *job, const nrg_activation_flat *
     job->begin = nrg_share(args->count, ith, nth);
     job->end = nrg_share(args->count, ith + 1, nth);
     job->stream = nrg_wants_stream(NRG_STORE_AUTO, bytes);
-    job->activation = args->activation;
+    job->activation = args->g;
     job->alpha = args->alpha;
 }
 
@@ -27,7 +27,7 @@ static inline nrg_activation_flat flat_of(nrg_activation g, nrg_dtype dtype, siz
                                           void *out)
 {
     return (nrg_activation_flat){
-        .dtype = dtype, .activation = g, .alpha = nrg_default_alpha(g), .count = count, .x = x, .d_o = d_o, .out = out};
+        .dtype = dtype, .g = g, .alpha = nrg_default_alpha(g), .count = count, .x = x, .d_o = d_o, .out = out};
 }
 
 #define NRG_OF NRG_ACTIVATION
@@ -109,7 +109,7 @@ NRG_OWN_FRAME nrg_status make_rows(nrg_activation_job *job, nrg_planes *p, const
     if (status != NRG_OK)
         return status;
     const int is_backward = call == &nrg_call_activation_rows_backward;
-    const nrg_activation_flat flat = {.activation = nrg_activation_with(a->activation, a->alpha),
+    const nrg_activation_flat flat = {.g = nrg_activation_with(a->activation, a->alpha),
                                       .alpha = a->alpha,
                                       .count = a->dim * a->rows * a->rows2 * a->rows3,
                                       .x = a->x,

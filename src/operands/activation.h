@@ -18,7 +18,7 @@ static inline int nrg_takes_alpha(nrg_activation g, float alpha) { return alpha 
 /* nrg_activation_forward and nrg_activation_backward: elements without gaps. */
 typedef struct nrg_activation_flat {
     nrg_dtype dtype;
-    nrg_activation activation;
+    nrg_activation g;
     size_t count;
     const void *x, *d_o;
     void *out; /* o or dx */

@@ -11,7 +11,7 @@ static uint32_t set_up(void *const *part, int variant)
 {
     nrg_activation_flat *args = part[ARGS];
     args->dtype = variant ? NRG_BF16 : NRG_F32;
-    args->activation = variant ? NRG_ACT_GELU : NRG_ACT_SILU;
+    args->g = variant ? NRG_ACT_GELU : NRG_ACT_SILU;
     args->count = N;
     return 0;
 }
