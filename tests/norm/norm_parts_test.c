@@ -124,6 +124,33 @@ START_TEST(floats_serve_rms)
 }
 END_TEST
 
+/* Where statistics of other code leave floats too little room, all paths draw the line at the same number. */
+START_TEST(given_on_a_line)
+{
+    enum { DIM = 1024 };
+    static const double rstds[] = {1, 0x1p40, 0x1.0000000000001p40, 0x1.8p40};
+    static const double constants[] = {1, 0x1p-40, 0x1.fffffffffffffp-41, 0x1.8p-41, 0x1p40, 0x1.0000000000001p40, 0x1.8p40};
+    nrg_isa paths[NRG_ISA_COUNT];
+    const size_t count = test_paths(paths);
+    set_up(DIM);
+    for (size_t n = 0; n < 4 * 7 * 2; n++) {
+        nrg_norm_spec spec = n % 2 ? nrg_norm_spec_layer(NRG_F32, DIM, 1e-6) : nrg_norm_spec_rms(NRG_F32, DIM, 1e-6);
+        const double rstd = rstds[n / 2 % 4];
+        spec.c_mode = NRG_C_GIVEN;
+        spec.c = 32 * constants[n / 8]; /* √1024 is 32 */
+        statistics[0] = nrg_row_statistics_init(n % 2 ? 0.25f : 0, 0);
+        statistics[0].rstd = rstd;
+        for (size_t path = 0; path < count; path++) {
+            const nrg_norm_args args = nrg_norm_args_init(1, x, w, path ? o : expected);
+            ck_assert_int_eq(nrg_isa_set(paths[path]), NRG_OK);
+            ck_assert_int_eq(nrg_norm_elements(&spec, &args, statistics, 0, 1), NRG_OK);
+            if (path && memcmp(o, expected, DIM * sizeof *o) != 0)
+                ck_abort_msg("%s: case %zu, 1/s %a, c/√d %a", nrg_isa_name(paths[path]), n, rstd, constants[n / 8]);
+        }
+    }
+}
+END_TEST
+
 /* Rows over machines: sums of parts as channel norms have them, then elements of each part. */
 static void expect_split(nrg_norm_spec spec, double bound)
 {
@@ -195,6 +222,7 @@ int main(int argc, char **argv)
     TCase *tests = test_case(suite, "parts");
     tcase_add_test(tests, parts_are_the_whole);
     tcase_add_test(tests, floats_serve_rms);
+    tcase_add_test(tests, given_on_a_line);
     tcase_add_test(tests, rows_over_machines);
     return test_run(suite);
 }
