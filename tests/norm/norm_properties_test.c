@@ -387,6 +387,34 @@ START_TEST(long_rows_with_a_gate)
 }
 END_TEST
 
+/* The bytes of a long row that share a scale are written from its last chunk to the first, and nothing is beside them. */
+START_TEST(long_rows_of_bytes)
+{
+    enum { ROWS = 3, MOST = 8192, BESIDE = 4096 };
+    static const size_t dims[] = {2048, 2080, 4096, 6176, MOST};
+    static float x[ROWS * MOST];
+    static int8_t bytes[2][ROWS * MOST + BESIDE];
+    float scales[2][ROWS];
+    nrg_isa paths[NRG_ISA_COUNT];
+    const size_t count = test_paths(paths);
+    row_fill(x, ROWS * MOST, ROW_NORMAL, NRG_F32, 1);
+    for (size_t n = 0; n < 2 * sizeof dims / sizeof dims[0]; n++) {
+        const size_t dim = dims[n / 2];
+        nrg_norm_spec spec = n % 2 ? nrg_norm_spec_layer(NRG_F32, dim, 1e-5) : nrg_norm_spec_rms(NRG_F32, dim, 1e-6);
+        spec.format = NRG_QUANT_INT8;
+        for (size_t path = 0; path < count; path++) {
+            nrg_norm_args args = nrg_norm_args_init(ROWS, x, NULL, NULL);
+            args.packed = memset(bytes[path != 0], 0x55, sizeof bytes[0]);
+            args.scales = scales[path != 0];
+            ck_assert_int_eq(nrg_isa_set(paths[path]), NRG_OK);
+            ck_assert_int_eq(nrg_norm_forward(&spec, &args, 0, 1), NRG_OK);
+            if (path && (memcmp(bytes[0], bytes[1], sizeof bytes[0]) != 0 || memcmp(scales[0], scales[1], sizeof scales[0]) != 0))
+                ck_abort_msg("%s: rows of %zu, %s", nrg_isa_name(paths[path]), dim, n % 2 ? "layer" : "rms");
+        }
+    }
+}
+END_TEST
+
 /* The largest c there may be, and what comes of it: ±1 times c/√d. */
 START_TEST(largest_constant)
 {
@@ -547,6 +575,7 @@ int main(int argc, char **argv)
     tcase_add_test(tests, eps_about_the_smallest_that_counts);
     tcase_add_test(tests, largest_constant);
     tcase_add_loop_test(tests, long_rows_with_a_gate, 0, 7);
+    tcase_add_test(tests, long_rows_of_bytes);
     tcase_add_test(tests, nans_of_any_bits);
     tcase_add_test(tests, shares);
     tcase_add_test(tests, shares_of_groups);
