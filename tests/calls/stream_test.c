@@ -139,20 +139,17 @@ static nrg_status channel_norm(const rows *r, int kind)
 
 static nrg_status activation(const rows *r, int kind)
 {
-    nrg_activation_job job = {.x = (const char *)r->in[0],
-                              .d_o = kind ? (const char *)r->in[1] : NULL,
-                              .o = (char *)r->out[0],
-                              .end = r->dim,
-                              .stream = r->store == NRG_STORE_STREAM,
-                              .activation = NRG_ACT_GELU};
-    for (size_t row = 0; row < ROWS; row++) {
+    for (size_t at = 0; at < ROWS * r->stride; at += r->stride) {
+        const nrg_activation_job job = {.x = (const char *)r->in[0] + at,
+                                        .d_o = kind ? (const char *)r->in[1] + at : NULL,
+                                        .o = (char *)r->out[0] + at,
+                                        .end = r->dim,
+                                        .stream = r->store == NRG_STORE_STREAM,
+                                        .activation = NRG_ACT_GELU};
         if (kind)
             NRG_ACTIVE_KERNEL(activation_backward, r->dtype)(&job);
         else
             NRG_ACTIVE_KERNEL(activation, r->dtype)(&job);
-        job.x += r->stride;
-        job.d_o = job.d_o ? job.d_o + r->stride : NULL;
-        job.o += r->stride;
     }
     return NRG_OK;
 }
