@@ -95,20 +95,6 @@ NRG_INLINE void dot_step(vd *lanes0, vd *lanes1, const char *w0, const char *w1,
     }
 }
 
-NRG_INLINE void start_lanes(vd *lanes, const vd *before, int first)
-{
-    NRG_UNROLL
-    for (int j = 0; j < 2 * DOT_VECTORS; j++)
-        lanes[j] = first ? vd_zero() : before[j];
-}
-
-NRG_INLINE void leave_lanes(vd *to, const vd *lanes)
-{
-    NRG_UNROLL
-    for (int j = 0; j < 2 * DOT_VECTORS; j++)
-        to[j] = lanes[j];
-}
-
 /* The same of what is doubles already. */
 NRG_INLINE void dot_doubles(vd *lanes0, vd *lanes1, const double *w0, const double *w1, const double *p)
 {
@@ -133,14 +119,20 @@ NRG_INLINE void dot_pair(vd *lanes0, vd *lanes1, const dot_chunk *c, const char 
         vd sum0[2 * DOT_VECTORS], sum1[2 * DOT_VECTORS];
         const size_t first = (size_t)turn * DOT_STEP;
         const double *p = c->p + first;
-        start_lanes(sum0, lanes0, c->first);
-        start_lanes(sum1, lanes1, c->first);
+        NRG_UNROLL
+        for (int j = 0; j < 2 * DOT_VECTORS; j++) {
+            sum0[j] = c->first ? vd_zero() : lanes0[j];
+            sum1[j] = c->first ? vd_zero() : lanes1[j];
+        }
         for (size_t i = begin; i < end; i += EXACT_LANES, p += EXACT_LANES)
             dot_step(sum0, sum1, w0, w1, i + first, p, T);
         if (left)
             dot_doubles(sum0, sum1, rest0 + first, rest1 + first, p);
-        leave_lanes(lanes0, sum0);
-        leave_lanes(lanes1, sum1);
+        NRG_UNROLL
+        for (int j = 0; j < 2 * DOT_VECTORS; j++) {
+            lanes0[j] = sum0[j];
+            lanes1[j] = sum1[j];
+        }
     }
 }
 

@@ -61,8 +61,7 @@ NRG_INLINE void rope_halves_far(const rope_heads *h, const float *cosines, const
 NRG_INLINE void rope_set_up(float *cosines, float *sines, const float *table, const rope_heads *h, size_t p, size_t n,
                             int interleaved)
 {
-    static const float alternate[16] = {-1, 1, -1, 1, -1, 1, -1, 1, -1, 1, -1, 1, -1, 1, -1, 1};
-    const vf signs = interleaved ? v_mul(v_ld_f32(alternate), v_set1(h->sign)) : v_set1(h->sign);
+    const vf signs = interleaved ? v_mul(rope_alternate(), v_set1(h->sign)) : v_set1(h->sign);
     for (size_t i = 0; i < n; i += VN) {
         const size_t lanes = lanes_at(i, n);
         vf c = load_lanes(table + p + i, lanes), s = load_lanes(table + h->pairs + p + i, lanes);
@@ -82,9 +81,8 @@ NRG_INLINE void rope_set_up(float *cosines, float *sines, const float *table, co
 NRG_INLINE void rope_interleaved_kept(const rope_heads *h, const float *cosines, float sign, int G, size_t i, size_t n,
                                       nrg_dtype D)
 {
-    static const float alternate[16] = {-1, 1, -1, 1, -1, 1, -1, 1, -1, 1, -1, 1, -1, 1, -1, 1};
     const float *sines = cosines + h->pairs;
-    const vf signs = v_mul(v_ld_f32(alternate), v_set1(sign));
+    const vf signs = v_mul(rope_alternate(), v_set1(sign));
     vf cosine[V_ROPE], sine[V_ROPE];
     if (G == 1) {
         cosine[0] = v_twice_low(v_ldn_f32(cosines + i / 2, n / 2));

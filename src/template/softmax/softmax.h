@@ -423,21 +423,15 @@ NRG_INLINE void softmax_single_rows(softmax_call *c, size_t longest, nrg_dtype D
     for (; c->n < c->job->end; c->n++) {
         softmax_row row;
         const softmax_keys *seen = &row.seen;
-        softmax_take(&row, c->job, &c->at);
-        if (seen->first == seen->end ||
-            (seen->end - seen->first <= longest && seen->first / NORM_SEGMENT == (seen->end - 1) / NORM_SEGMENT))
+        softmax_place(&row, c->job, &c->at);
+        softmax_next(&c->at, c->job->heads, c->job->queries);
+        if (c->job->given)
+            softmax_given_row(c->job, &row, c->n, c->stream, D);
+        else if (seen->first == seen->end ||
+                 (seen->end - seen->first <= longest && seen->first / NORM_SEGMENT == (seen->end - 1) / NORM_SEGMENT))
             softmax_one(c, &row, D);
         else
             softmax_long(c->u, c->job, &row, c->n, D);
-    }
-}
-
-NRG_INLINE void softmax_given_rows(softmax_call *c, nrg_dtype D)
-{
-    for (; c->n < c->job->end; c->n++) {
-        softmax_row row;
-        softmax_take(&row, c->job, &c->at);
-        softmax_given_row(c->job, &row, c->n, c->stream, D);
     }
 }
 
@@ -447,6 +441,7 @@ static __attribute__((noinline)) void softmax_rows(const nrg_softmax_job *job, n
     softmax_call c;
     /* f32 scores alone take less time as a long row than on the stack */
     const size_t longest = SOFTMAX_CHUNK / (D == NRG_F32 && softmax_is_plain(job) ? 2 : 1);
+    const int is_single = !job->given && job->end - job->begin == 1, one_by_one = job->given || is_single;
     const int is_in_o =
         D == NRG_F32 && job->keys > longest && job->keys <= NORM_SEGMENT && !job->stream && !job->m && job->o != job->x;
     c.job = job;
@@ -454,16 +449,12 @@ static __attribute__((noinline)) void softmax_rows(const nrg_softmax_job *job, n
     c.at = softmax_at_row(job->begin, job->heads, job->queries);
     c.u = u;
     c.stream = !V_SMALL && job->stream && job->o != job->x && (job->given || softmax_lines(job->o, &job->o_stride));
-    if (job->given)
-        softmax_given_rows(&c, D);
-    else if (job->end - job->begin == 1) {
-        if (!(D == NRG_F32 && softmax_is_whole(job) && job->keys <= longest && !job->m && !job->sinks && softmax_one_whole(&c)))
-            softmax_single_rows(&c, longest, D);
-    } else if (softmax_is_whole(job) && (is_in_o || job->keys <= SOFTMAX_CHUNK / 2))
+    if (!one_by_one && softmax_is_whole(job) && (is_in_o || job->keys <= SOFTMAX_CHUNK / 2))
         softmax_pipeline(&c, is_in_o, D);
-    else if (softmax_padded(job->keys) <= longest)
+    else if (!one_by_one && softmax_padded(job->keys) <= longest)
         softmax_tiles(&c, D);
-    else
+    else if (!(D == NRG_F32 && is_single && softmax_is_whole(job) && job->keys <= longest && !job->m && !job->sinks &&
+               softmax_one_whole(&c)))
         softmax_single_rows(&c, longest, D);
     if (c.stream)
         v_nt_fence();

@@ -210,13 +210,6 @@ NRG_INLINE void softmax_place_below(softmax_row *row, const softmax_row *before,
     row->seen = softmax_seen(job->sight, at->i, job->keys);
 }
 
-/* The next row. */
-NRG_INLINE void softmax_take(softmax_row *row, const nrg_softmax_job *job, softmax_at *at)
-{
-    softmax_place(row, job, at);
-    softmax_next(at, job->heads, job->queries);
-}
-
 /* t of keys begin to end to u, with -infinity up to the lanes around them, and their maximum; u NULL: the maximum alone, of a
  * row without a cap. */
 static __attribute__((noinline)) void softmax_scores(vf *max, float *u, const nrg_softmax_job *job, const softmax_row *row,
