@@ -609,7 +609,7 @@ def link_faulty(program, *more):
     paths = re.findall(r"^  (\w+) +yes +(?:yes|no)$", Run("info").out, re.M)
     kernels = (f"nrg_{path}_{op}_{dtype}" for path in paths for _, op in KERNELS for dtype in DTYPES)
     archives = [str(path) for folder in ("tools", "check", "src") for path in (build / folder).glob("*.a")]
-    sources = [f"-I{ROOT}/include", f"{ROOT}/tests/faulty.c", *more, build / "tools/nrg.p/main.c.o"]
+    sources = [f"-I{ROOT}/include", f"-I{build}/check", f"{ROOT}/tests/faulty.c", *more, build / "tools/nrg.p/main.c.o"]
     wraps = [f"-Wl,--wrap={name}" for name in ("sweep_run", "nrg_isa_supported", *kernels)]
     linked = [*wraps, "-Wl,--start-group", *archives, "-Wl,--end-group", "-lm"]
     return subprocess.run([*CC, "-std=gnu11", "-O2", *sources, *linked, "-o", program], text=True, stderr=subprocess.PIPE)
