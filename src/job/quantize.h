@@ -8,13 +8,17 @@
 #include "quant_format.h"
 #include "../paths.h"
 
-/* Groups begin to end of rows that lie together (nrg_format_rows; mostly one row), of a plane. */
+/* Groups begin to end of rows that lie together (nrg_format_rows; mostly one row), of a plane. Strides are in bytes. Pointers
+ * alternate with strides: gcc fills adjacent fields of one type by vectors, whose loads wait for narrower stores before them. */
 typedef struct nrg_quantize_job {
-    const char *x;                            /* quantize: rows of floats, */
-    char *q, *scales;                         /* and what becomes of them; scales: NULL where blocks have theirs */
-    const char *q_in, *scales_in;             /* dequantize: the same, */
-    char *o;                                  /* and the rows */
-    size_t x_stride, q_stride, scales_stride; /* bytes: from row to row of x or o, from group to group, from row to row */
+    const char *x;                /* quantize: rows of floats, */
+    size_t x_stride;              /* from row to row, also of o */
+    char *q;                      /* and what becomes of them */
+    size_t q_stride;              /* from group to group */
+    char *scales;                 /* NULL where blocks have theirs */
+    size_t scales_stride;         /* from row to row */
+    const char *q_in, *scales_in; /* dequantize: the same, */
+    char *o;                      /* and the rows */
     size_t dim, begin, end;
     nrg_quant_format format;
     nrg_quant_rounding rounding;
