@@ -41,7 +41,9 @@ NRG_INLINE void fill_job(nrg_norm_job *job, const norm_call *c, int ith, int nth
     const nrg_norm_args *a = c->args;
     const size_t dim = usual ? s->dim : nrg_norm_w_dim(s), groups = usual ? 1 : c->groups, rows = c->rows * groups;
     /* field by field: a literal clears all of it first, by a string instruction, which is half of a short row's time */
-    job->x = a->x;
+    const void *x = a->x;
+    NRG_IN_REGISTER(x); /* gcc would load it and its stride as a vector, which waits for a caller's store of x alone */
+    job->x = x;
     job->y = a->y;
     job->z = usual ? NULL : a->z;
     job->w = a->w;
