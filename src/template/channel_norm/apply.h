@@ -43,6 +43,8 @@ NRG_INLINE void finish_o1(vf *v, int G, const channel_run *run, const char *y, c
 typedef struct apply_policy {
     nrg_dtype dtype;
     int fast, planes;
+    nrg_activation act; /* that the loop itself computes, of f32; otherwise the identity, and `finish` tells what becomes of o1 */
+    int slope;          /* o is do1 */
 } apply_policy;
 
 /* A row, and if it is a plane its factors. */
@@ -50,6 +52,8 @@ typedef struct channel_row {
     const char *x, *y;
     char *o;
     vf hi, lo, shift, shift_lo;
+    const char *d; /* do1 */
+    size_t d_stride;
 } channel_row;
 
 NRG_INLINE void load_plane_factors(channel_row *at, const channel_column_factors *f, size_t row, apply_policy P)
@@ -65,7 +69,7 @@ NRG_INLINE channel_row row_of(const channel_run *run, size_t row, apply_policy P
     channel_row at = {.x = run->x + row * run->x_stride, .o = run->o + row * run->o_stride};
     at.y = run->y ? run->y + row * run->y_stride : NULL;
     if (P.planes)
-        load_plane_factors(&at, &run->f, row, P);
+        load_plane_factors(&at, &run->f, P.slope ? 0 : row, P);
     return at;
 }
 
@@ -149,7 +153,7 @@ NRG_INLINE void apply_side_by_side(const channel_run *at, size_t first, apply_po
 NRG_INLINE void apply_planes_of(const channel_run *at, int fast, nrg_dtype D)
 {
     const channel_run run = *at;
-    const apply_policy P = {D, fast, 1};
+    const apply_policy P = {.dtype = D, .fast = fast, .planes = 1};
     const int beyond = fast && D == NRG_F32 && !run.stream && run.o != run.x && run.o != run.y;
     size_t i = 0;
     for (; !V_SMALL && run.turns > 1 && i < run.rows; i += CHANNEL_TURNS)
@@ -169,7 +173,7 @@ NRG_INLINE void apply_planes_of(const channel_run *at, int fast, nrg_dtype D)
 NRG_INLINE void apply_columns_of(const channel_run *at, int fast, nrg_dtype D)
 {
     const channel_run run = *at;
-    const apply_policy P = {D, fast, 0};
+    const apply_policy P = {.dtype = D, .fast = fast};
     const size_t apart = run.turns > 1 ? run.rows / CHANNEL_TURNS : 0;
     for (size_t i = 0; i < run.rows; i++) {
         const channel_row row = row_of(&run, i < CHANNEL_TURNS * apart ? i % CHANNEL_TURNS * apart + i / CHANNEL_TURNS : i, P);
@@ -186,53 +190,124 @@ NRG_INLINE void apply_columns_fast_of(const channel_run *run, nrg_dtype D) { app
 NRG_BY_DTYPE(apply_planes_fast, (run), const channel_run *run)
 NRG_BY_DTYPE(apply_columns_fast, (run), const channel_run *run)
 
-/* ---- SiLU ----
+/* ---- activations in the loop: f32, the fast grade ----
  *
- * From x to o without a staging buffer, in the fast grade and without y, as diffusion models have it. f32 only: with 16-bit
- * elements AVX2 had a speedup of 0.9 over the staging buffer (bf16), AVX-512 of 1.0.
+ * SiLU goes from x to o without a staging buffer and without y, as diffusion models have it. With 16-bit elements AVX2 had a
+ * speedup of 0.9 over the staging buffer (bf16), AVX-512 of 1.0. Most of the time is the activation's. The rest, normalizing and
+ * the wait of stores for memory, is hidden behind its divisions. Staged, group norm with SiLU took 1.5 times as long
+ * (1x320x64x64, AVX-512).
  *
- * Most of the time is the activation's. The rest, normalizing and the wait of stores for memory, is hidden behind its divisions.
- * Staged, group norm with SiLU took 1.5 times as long (1x320x64x64, AVX-512). */
+ * do1 goes from x, y and d to where it is kept or staged. In chunks of 192 elements, with a call each for o1, for the slopes and
+ * for the product, a backward pass took 1.3 to 2 times as long. */
 
-NRG_INLINE void silu_store(const vf *x, char *o, size_t n, int stream)
+/* Whether parts of a step are full steps with masks. Otherwise they go vector by vector: with masks, two thirds of the code were
+ * for parts (AVX2). But AVX-512 masks are short, and a second loop has its constants to load: do1 of planes, of which each is a
+ * call, took 1.08 times as long (group norm with SiLU, 8x512x7x7). */
+NRG_INLINE int parts_are_masked(apply_policy P) { return VN == 16 && P.slope && P.planes; }
+
+/* The first n floats of a step of G vectors; others are 0. */
+NRG_INLINE void act_load(vf *v, int G, const char *p, size_t k, size_t n, int masked)
 {
-    vf v[V_ACT];
-    act_apply(NRG_ACT_SILU, x, v, NULL);
-    if (!NRG_RARELY(n < ACT_STEP)) {
-        store_step(v, V_ACT, o, 0, ACT_STEP, NRG_F32, stream);
-        return;
-    }
-    ACT_EACH
-    {
+    if (!masked)
+        load_step(v, G, p, k, n, NRG_F32);
+    NRG_UNROLL
+    for (int j = 0; j < G && masked; j++) {
         const size_t at = (size_t)j * VN;
-        if (at + VN <= n)
-            store_step(&v[j], 1, o, at, VN, NRG_F32, stream);
-        else if (at < n)
-            store_step(&v[j], 1, o, at, n - at, NRG_F32, stream);
+        v[j] = v_ldn_f32((const float *)p + k + at, at < n ? lanes_at(at, n) : 0);
     }
 }
 
-NRG_INLINE void apply_silu_of(const channel_run *at, int planes)
+/* G vectors from column k of a row on, or the first n elements of them. */
+NRG_INLINE void activated_step(const channel_run *run, const channel_row *row, size_t k, int G, size_t n, apply_policy P)
 {
-    const channel_run run = *at;
-    const int stream = run.stream && (((uintptr_t)run.o | run.o_stride) & 15) == 0;
-    for (size_t row = 0; row < run.rows; row++) {
-        const plane_factors plane = factors_of_plane(&run.f, planes ? row : 0);
-        for (size_t k = 0, n; k < run.width; k += n) {
-            const size_t from = k * sizeof(float);
-            vf x[V_ACT];
-            n = lesser(run.width - k, ACT_STEP);
-            if (planes && run.ahead)
-                prefetch_step_ahead(run.ahead + row * run.x_stride + from, V_ACT, sizeof(float), 0);
-            act_load(x, (const float *)(run.x + row * run.x_stride + from), n);
-            normalize_act_step(x, planes ? &plane : NULL, &run.f, k, n);
-            silu_store(x, run.o + row * run.o_stride + from, n, stream);
-        }
+    const int masked = parts_are_masked(P), whole = n == (size_t)G * VN;
+    const act_want want = {!P.slope, P.slope, 0};
+    const char *x = row->x + k * sizeof(float);
+    float *o = (float *)row->o + k;
+    vf v[V_ACT], more[V_ACT], slope[V_ACT], value[V_ACT];
+    if (P.slope && run->stream) {
+        prefetch_step_ahead(x, G, sizeof *o, CHANNEL_GRADIENT_ROWS * run->x_stride);
+        prefetch_step_ahead(row->d + k * sizeof *o, G, sizeof *o, CHANNEL_GRADIENT_ROWS * row->d_stride);
+    } else if (!P.slope && P.planes && run->ahead)
+        prefetch_step_ahead(run->ahead + (x - run->x), G, sizeof *o, 0);
+    act_load(v, G, x, 0, n, masked);
+    normalize_step(v, G, run, row, k, n, P);
+    if (P.slope && row->y) {
+        act_load(more, G, row->y, k, n, masked);
+        NRG_UNROLL
+        for (int j = 0; j < G; j++)
+            v[j] = v_add(v[j], more[j]);
+    }
+    NRG_UNROLL
+    for (int j = 0; j < G; j += V_ACT_SIDE)
+        act_apply_side(G < V_ACT_SIDE ? G : V_ACT_SIDE, P.act, want, v + j, value + j, slope + j);
+    if (P.slope) {
+        act_load(more, G, row->d, k, n, masked);
+        NRG_UNROLL
+        for (int j = 0; j < G; j++)
+            value[j] = v_mul(more[j], slope[j]);
+    }
+    if (!P.slope && run->stream && whole)
+        stream_f32_step(value, G, o);
+    else if (!masked || whole)
+        store_f32_step(value, G, o, n, !P.slope && run->stream);
+    else
+        ACT_EACH if (j < G && (size_t)j * VN < n) store_lanes(o + j * VN, value[j], lanes_at((size_t)j * VN, n));
+}
+
+/* d, d_stride: of do1. */
+NRG_INLINE void apply_activated(const channel_run *at, const char *d, size_t d_stride, apply_policy P)
+{
+    const int masked = parts_are_masked(P), G = masked ? (int)V_ACT_SIDE : (int)V_ACT;
+    P.dtype = NRG_F32;
+    P.fast = 1;
+    const size_t step = (size_t)G * VN;
+    channel_run run = *at;
+    if (!P.slope)
+        run.stream &= (((uintptr_t)run.o | run.o_stride) & 15) == 0;
+    for (size_t i = 0; i < run.rows; i++) {
+        channel_row row = row_of(&run, i, P);
+        size_t k = 0;
+        row.d = P.slope ? d + i * d_stride : NULL;
+        row.d_stride = d_stride;
+        for (; masked && k < run.width; k += step)
+            activated_step(&run, &row, k, G, lesser(run.width - k, step), P);
+        for (; !masked && k + step <= run.width; k += step)
+            activated_step(&run, &row, k, G, step, P);
+        for (; !masked && k < run.width; k += VN)
+            activated_step(&run, &row, k, 1, lanes_at(k, run.width), P);
     }
 }
 
-static __attribute__((noinline)) void apply_silu_planes(const channel_run *run) { apply_silu_of(run, 1); }
-static __attribute__((noinline)) void apply_silu_columns(const channel_run *run) { apply_silu_of(run, 0); }
+static __attribute__((noinline)) void apply_silu_planes(const channel_run *run)
+{
+    apply_activated(run, NULL, 0, (apply_policy){.planes = 1, .act = NRG_ACT_SILU});
+}
+
+static __attribute__((noinline)) void apply_silu_columns(const channel_run *run)
+{
+    apply_activated(run, NULL, 0, (apply_policy){.act = NRG_ACT_SILU});
+}
+
+static __attribute__((noinline)) void do1_relu_planes(const channel_run *run, const char *d, size_t d_stride)
+{
+    apply_activated(run, d, d_stride, (apply_policy){.planes = 1, .act = NRG_ACT_RELU, .slope = 1});
+}
+
+static __attribute__((noinline)) void do1_relu_columns(const channel_run *run, const char *d, size_t d_stride)
+{
+    apply_activated(run, d, d_stride, (apply_policy){.act = NRG_ACT_RELU, .slope = 1});
+}
+
+static __attribute__((noinline)) void do1_silu_planes(const channel_run *run, const char *d, size_t d_stride)
+{
+    apply_activated(run, d, d_stride, (apply_policy){.planes = 1, .act = NRG_ACT_SILU, .slope = 1});
+}
+
+static __attribute__((noinline)) void do1_silu_columns(const channel_run *run, const char *d, size_t d_stride)
+{
+    apply_activated(run, d, d_stride, (apply_policy){.act = NRG_ACT_SILU, .slope = 1});
+}
 
 /* Direct calls: a pointer hides what is on the stack from scripts/stack_use.py. */
 void apply_run(const channel_run *run, nrg_dtype D)
@@ -250,6 +325,20 @@ void apply_run(const channel_run *run, nrg_dtype D)
         apply_planes_fast(run, D);
     else
         apply_columns_fast(run, D);
+}
+
+void do1_run(const channel_run *run, const char *d, size_t d_stride, nrg_activation g)
+{
+    if (V_SMALL) /* nothing comes here there */
+        return;
+    if (g == NRG_ACT_RELU && run->planes)
+        do1_relu_planes(run, d, d_stride);
+    else if (g == NRG_ACT_RELU)
+        do1_relu_columns(run, d, d_stride);
+    else if (run->planes)
+        do1_silu_planes(run, d, d_stride);
+    else
+        do1_silu_columns(run, d, d_stride);
 }
 
 /* ---- floats to elements ---- */

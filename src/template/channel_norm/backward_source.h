@@ -9,7 +9,6 @@
 
 #include "../../exact/channel_sums.h"
 #include "../../job/activation.h"
-#include "../activation/activation_functions.h"
 #include "source.h"
 #include "sum.h"
 #include "total.h"
@@ -207,59 +206,7 @@ static inline backward_rows some_backward_rows(const backward_rows *all, size_t 
     return at;
 }
 
-/* ---- do1 of ReLU and SiLU: f32, the fast grade ----
- *
- * One loop from the tensors to where do1 is kept or staged. In chunks of 192 elements, with a call each for o1, for the slopes
- * and for the product, a backward pass took 1.3 to 2 times as long. */
-
-/* run: o is where do1 goes; stream: rows are prefetched. d_o: of its first row. */
-NRG_INLINE void do1_rows_of(const channel_run *at, const char *d_o, size_t d_stride, nrg_activation g, int planes)
-{
-    const channel_run run = *at;
-    const plane_factors plane = factors_of_plane(&run.f, 0); /* of all rows */
-    for (size_t row = 0; row < run.rows; row++)
-        for (size_t k = 0, n; k < run.width; k += n) {
-            const float *x = (const float *)(run.x + row * run.x_stride) + k, *d = (const float *)(d_o + row * d_stride) + k;
-            float *to = (float *)(run.o + row * run.o_stride) + k;
-            vf v[V_ACT], more[V_ACT], out[V_ACT], slope[V_ACT];
-            n = lesser(run.width - k, ACT_STEP);
-            if (run.stream) {
-                prefetch_step_ahead((const char *)x, V_ACT, sizeof *x, CHANNEL_GRADIENT_ROWS * run.x_stride);
-                prefetch_step_ahead((const char *)d, V_ACT, sizeof *d, CHANNEL_GRADIENT_ROWS * d_stride);
-            }
-            act_load(v, x, n);
-            normalize_act_step(v, planes ? &plane : NULL, &run.f, k, n);
-            if (run.y) {
-                act_load(more, (const float *)(run.y + row * run.y_stride) + k, n);
-                ACT_EACH v[j] = v_add(v[j], more[j]);
-            }
-            act_apply(g, v, out, slope);
-            act_load(more, d, n);
-            ACT_EACH v[j] = v_mul(more[j], slope[j]);
-            if (!NRG_RARELY(n < ACT_STEP))
-                store_f32_step(v, V_ACT, to, ACT_STEP, 0);
-            else
-                ACT_EACH if ((size_t)j * VN < n) store_lanes(to + j * VN, v[j], lanes_at((size_t)j * VN, n));
-        }
-}
-
-static __attribute__((noinline)) void do1_relu(const channel_run *run, const char *d, size_t d_stride)
-{
-    do1_rows_of(run, d, d_stride, NRG_ACT_RELU, run->planes);
-}
-
-/* Two loops: in one, group norm with SiLU, NHWC, 1x320x64x64, had a speedup of 0.91 (AVX-512). */
-static __attribute__((noinline)) void do1_plane_silu(const channel_run *run, const char *d, size_t d_stride)
-{
-    do1_rows_of(run, d, d_stride, NRG_ACT_SILU, 1);
-}
-
-static __attribute__((noinline)) void do1_columns_silu(const channel_run *run, const char *d, size_t d_stride)
-{
-    do1_rows_of(run, d, d_stride, NRG_ACT_SILU, 0);
-}
-
-/* ---- do1 of other activations, grades and dtypes ---- */
+/* ---- do1 ---- */
 
 /* slope: g′, which becomes do1. Without an activation it is room for do1, and with ReLU, whose slope is too short for a call. o1:
  * o1 + y. Room is written in full vectors: a load would wait for a masked store. g, a constant: another one is SiLU. */
@@ -340,16 +287,10 @@ static inline void fill_piece_run(channel_run *run, const backward_pass *w, cons
 static __attribute__((noinline)) void do1_by_loop(const backward_pass *w, const backward_piece *at, float *to, size_t stride)
 {
     const nrg_channel_norm_backward_job *job = w->job;
-    const char *d = job->d_o + at->row * job->d_o_stride + at->k * w->size;
     channel_run run;
     fill_piece_run(&run, w, at, to, stride);
     run.stream = job->stream && !w->planes;
-    if (job->activation == NRG_ACT_RELU)
-        do1_relu(&run, d, job->d_o_stride);
-    else if (w->planes)
-        do1_plane_silu(&run, d, job->d_o_stride);
-    else
-        do1_columns_silu(&run, d, job->d_o_stride);
+    do1_run(&run, job->d_o + at->row * job->d_o_stride + at->k * w->size, job->d_o_stride, job->activation);
 }
 
 /* o1 + y of a piece, and unless it is ReLU's the slopes there. */

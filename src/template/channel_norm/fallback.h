@@ -49,7 +49,7 @@ NRG_INLINE vf normalized_in_double(vf x, const strip_factors *f, size_t k)
 static __attribute__((noinline, cold)) void apply_strip(const channel_run *at, const strip_factors *f, nrg_dtype D)
 {
     const size_t size = bytes_of(1, D, 0), o_size = at->finish == CHANNEL_TO_STAGE ? sizeof(float) : size;
-    const apply_policy columns = {D, at->fast, 0};
+    const apply_policy columns = {.dtype = D, .fast = at->fast};
     if (f->plain_columns == (at->planes ? STRIP_COLUMNS : at->width)) {
         apply_run(at, D);
         return;

@@ -22,7 +22,9 @@ enum {
     /* Rows that are streamed side by side. Planes whose sums are not computed at the same time: 32x64x112x112 with given
      * statistics takes 9.3 ms with AVX-512 and 10.7 with AVX2, and plane by plane 11.4 and 13.2. Rows of columns: a speedup of
      * 1.03 (256 channels) to 1.19 (64) forward, and 0.97 to 1.22 backward; a prefetch of x gains nothing in addition. */
-    CHANNEL_TURNS = 4
+    CHANNEL_TURNS = 4,
+    /* Rows that a backward pass prefetches ahead: the hardware does not see where short pieces of rows lead. */
+    CHANNEL_GRADIENT_ROWS = 16
 };
 
 /* What happens to o1 + y. */
@@ -116,53 +118,6 @@ NRG_INLINE vf normalized_fast(vf x, vf mean, vf factor, vf shift) { return v_fma
 /* A vector of factors of columns. What is behind the last column may be subnormal, which is slow: it counts as 0. */
 NRG_INLINE vf load_factors(const float *f, int G, size_t n) { return is_part(G, n) ? load_lanes(f, n) : v_ld_f32(f); }
 
-/* ---- steps of an activation ---- */
-
-enum { ACT_STEP = (int)V_ACT * VN };
-
-/* The first n floats of a step; the others are 0: what is behind the last column may be subnormal, and the backward pass of group
- * norm with SiLU, NHWC, 1x320x64x64, then took 6.9 ms instead of 3.3 (AVX-512). Full steps and parts share the arithmetic, which
- * is most of the code. A copy of the part in memory is shorter: batch norm with ReLU, backward, 32x256x28x28, then took 1.3 times
- * as long (Zen 5, AVX2). */
-NRG_INLINE void act_load(vf *v, const float *from, size_t n)
-{
-    if (!NRG_RARELY(n < ACT_STEP)) {
-        load_step(v, V_ACT, (const char *)from, 0, ACT_STEP, NRG_F32);
-        return;
-    }
-    NRG_UNROLL
-    for (int j = 0; j < V_ACT; j++)
-        v[j] = (size_t)j * VN < n ? load_lanes(from + j * VN, lanes_at((size_t)j * VN, n)) : v_zero();
-}
-
-/* The factors of a plane in the fast grade. */
-typedef struct plane_factors {
-    vf mean, factor, shift;
-} plane_factors;
-
-NRG_INLINE plane_factors factors_of_plane(const channel_column_factors *f, size_t row)
-{
-    return (plane_factors){v_set1(f->lo[row]), v_set1(f->hi[row]), v_set1(f->shift[row])};
-}
-
-/* x becomes o1 in the fast grade: n elements of a plane; or, if that is NULL, from column k on. */
-NRG_INLINE void normalize_act_step(vf *x, const plane_factors *plane, const channel_column_factors *f, size_t k, size_t n)
-{
-    vf mean[V_ACT], factor[V_ACT], shift[V_ACT];
-    if (plane) {
-        NRG_UNROLL
-        for (int j = 0; j < V_ACT; j++)
-            x[j] = normalized_fast(x[j], plane->mean, plane->factor, plane->shift);
-        return;
-    }
-    act_load(mean, f->lo + k, n);
-    act_load(factor, f->hi + k, n);
-    act_load(shift, f->shift + k, n);
-    NRG_UNROLL
-    for (int j = 0; j < V_ACT; j++)
-        x[j] = normalized_fast(x[j], mean[j], factor[j], shift[j]);
-}
-
 /* Whether a vector from element i on is stored without a mask. A streamed one must be full lines: if part of a line is streamed
  * and the rest is stored, the line is read first. */
 NRG_INLINE int vector_is_whole(size_t i, size_t end, int stream, nrg_dtype D)
@@ -221,6 +176,11 @@ void fill_side_by_side(const channel_column_factors *f, const channel_block *blo
 #define apply_run_fallback NRG_PATH_NAME(apply_run_fallback)
 void apply_run(const channel_run *run, nrg_dtype D);
 void apply_run_fallback(const channel_run *run, const channel_block *block, nrg_dtype D);
+
+/* do1 = d ⊙ g′(o1 + y) of plain rows to o, in the fast grade: f32, ReLU or SiLU. Planes are of one channel. stream: rows of x and
+ * d are prefetched. */
+#define do1_run NRG_PATH_NAME(do1_run)
+void do1_run(const channel_run *run, const char *d, size_t d_stride, nrg_activation g);
 
 /* n floats to elements of a tensor. */
 #define store_stage NRG_PATH_NAME(store_stage)

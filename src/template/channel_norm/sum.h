@@ -7,14 +7,13 @@
 #define NRG_TEMPLATE_CHANNEL_SUM_H
 
 #include "../exact_lanes.h"
+#include "source.h"
 
 enum {
     CHANNEL_LANES_S = 64,     /* batch sets of NCHW with fewer positions are summed by columns */
     CHANNEL_COLUMNS = 128,    /* columns that are summed at once: their sums are on the stack */
     CHANNEL_COLUMN_LANES = 8, /* that columns fold to */
-    CHANNEL_ROW_BYTES = 8192, /* rows of a block of columns that strips go over in turn: they stay in L1 */
-    CHANNEL_GRADIENT_ROWS =
-        16 /* that a backward pass prefetches ahead: the hardware does not see where short pieces of rows lead */
+    CHANNEL_ROW_BYTES = 8192  /* rows of a block of columns that strips go over in turn: they stay in L1 */
 };
 
 typedef enum sum_kind { SUM_SQUARES, SUM_AROUND, SUM_GRADIENT } sum_kind;
