@@ -115,12 +115,14 @@ struct bench_family {
 /* Rows of scores, as batch x heads x queries x keys. */
 bench_shape bench_scan_scores(const bench_op *op, size_t *row, size_t *rows);
 
-/* The most elements of a head, which are an even number. */
-enum { BENCH_HEAD_MAX = 512 };
+/* Elements of a head, of which a row has several; and the most that --scan draws, which are an even number. */
+enum { BENCH_HEAD = 128, BENCH_HEAD_MAX = 512 };
+static inline size_t bench_head_of(const bench_case *c) { return c->shape.channels ? c->shape.width : (size_t)BENCH_HEAD; }
 
 #define BENCH_OPS(array) .ops = (array), .op_count = NRG_COUNT(array)
 #define BENCH_QUICK(ops, shapes) .quick_ops = (ops), .quick_shapes = (shapes)
 #define BENCH_SHAPES(array) .shapes = (array), .shape_count = NRG_COUNT(array)
+#define BENCH_TO(format_, array) BENCH_SHAPES(array), .format = NRG_QUANT_##format_
 
 /* An operand of a case; bytes 0: it is absent. */
 typedef struct bench_operand {

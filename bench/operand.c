@@ -180,18 +180,18 @@ void bench_parts_bind(bench_parts *parts, const bench_case *c, char *const opera
         c->family->ready(c, parts->part);
 }
 
+#define EACH_FIELD(F)                                                                                                            \
+    F(x)                                                                                                                         \
+    F(y) F(z) F(w) F(b) F(w2) F(d_o) F(dr_in) F(mean) F(o) F(r) F(dx) F(dz) F(dw) F(db) F(statistics) F(table) F(k) F(v) F(q_w)  \
+        F(k_w) F(k_o) F(v_o) F(slots) F(q) F(scales) F(running_mean) F(running_var) F(m_in) F(d_loss) F(sum_in) F(others_in)     \
+            F(ids) F(m) F(factor) F(inverse) F(loss) F(sum) F(others)
+
 static const struct rival_field {
     const char *name;
     size_t at;
 } rival_fields[] = {
-#define FIELD(name)                                                                                                              \
-    {                                                                                                                            \
-#name, offsetof(rival_job, name)                                                                                         \
-    }
-    FIELD(x),     FIELD(y),          FIELD(z),     FIELD(w), FIELD(b),      FIELD(w2),           FIELD(d_o),
-    FIELD(dr_in), FIELD(mean),       FIELD(o),     FIELD(r), FIELD(dx),     FIELD(dz),           FIELD(dw),
-    FIELD(db),    FIELD(statistics), FIELD(table), FIELD(k), FIELD(v),      FIELD(q_w),          FIELD(k_w),
-    FIELD(k_o),   FIELD(v_o),        FIELD(slots), FIELD(q), FIELD(scales), FIELD(running_mean), FIELD(running_var)};
+#define FIELD(name) {#name, offsetof(rival_job, name)},
+    EACH_FIELD(FIELD)};
 
 /* An operand of the call under the names that the family's list has for it. */
 static void put_operand(rival_job *job, const char *list, const nrg_operand *o, const void *pointer)
@@ -211,6 +211,7 @@ rival_job bench_rival_job(const bench_case *c, void *const *part)
     rival_job job = {.rows = s.channels ? s.rows * s.channels * s.height : s.rows,
                      .dim = s.channels ? s.width : s.dim,
                      .groups = c->op->groups,
+                     .head_dim = BENCH_HEAD,
                      .eps = c->op->centred ? 1e-5f : 1e-6f}; /* norm/norm.h */
     const nrg_call *call = call_of(c);
     for (int i = 0; i < call->operand_count; i++)

@@ -29,6 +29,12 @@ typedef struct rival_job {
     void *o, *r, *dx, *dz;
     float *dw, *db;
 
+    const float *m_in, *d_loss; /* of softmax in parts, whose parts are groups, and of cross-entropy */
+    const double *sum_in, *others_in;
+    const int32_t *ids;
+    float *m, *factor, *inverse, *loss;
+    double *sum, *others;
+
     size_t channels, positions; /* of channel norms, whose samples are rows */
     float momentum;
     float *running_mean, *running_var;

@@ -264,16 +264,14 @@ INLINE void NAME(softmax_rows_backward)(const rival_job *job, int is_log)
 /* base of nrg/softmax.h, for scores as they are here. */
 INLINE float NAME(softmax_base)(float most) { return rintf(most * 1.44269504f) * 0.69314718f; }
 
-/* A block of keys after others: mean, y and dw, r are the maximum and the sum so far and after it, db the factor. */
+/* A block of keys after others. */
 static void NAME(softmax_part)(const rival_job *job)
 {
     const ELEMENT *x = job->x;
     ELEMENT *o = job->o;
-    const double *s_in = job->y;
-    double *s = job->r;
     const size_t n = job->dim;
     for (size_t row = 0; row < job->rows; row++, x += n, o += n) {
-        float most = job->mean[row], sum = 0;
+        float most = job->m_in[row], sum = 0;
         for (size_t i = 0; i < n; i++) {
             const float t = LOAD(x, i) * 0.125f;
             most = t > most ? t : most;
@@ -284,67 +282,58 @@ static void NAME(softmax_part)(const rival_job *job)
             STORE(o, i, e);
             sum += e;
         }
-        job->db[row] = expf(NAME(softmax_base)(job->mean[row]) - base);
-        s[row] = s_in[row] * (double)job->db[row] + (double)sum;
-        job->dw[row] = most;
+        job->factor[row] = expf(NAME(softmax_base)(job->m_in[row]) - base);
+        job->sum[row] = job->sum_in[row] * (double)job->factor[row] + (double)sum;
+        job->m[row] = most;
     }
 }
 
 static void NAME(softmax_merge)(const rival_job *job)
 {
-    const double *s_in = job->y;
-    double *s = job->r;
-    float *m = job->dw, *inverse = job->dx;
     for (size_t row = 0; row < job->rows; row++) {
-        float most = job->mean[row];
+        float most = job->m_in[row];
         for (size_t p = 1; p < job->groups; p++) {
-            const float t = job->mean[p * job->rows + row];
+            const float t = job->m_in[p * job->rows + row];
             most = t > most ? t : most;
         }
         const float base = NAME(softmax_base)(most);
         double sum = 0;
-        for (size_t p = 0; p < job->groups; p++)
-            sum += s_in[p * job->rows + row] * (double)expf(NAME(softmax_base)(job->mean[p * job->rows + row]) - base);
-        m[row] = most;
-        s[row] = sum;
-        inverse[row] = (float)(1 / sum);
+        for (size_t p = 0; p < job->groups; p++) {
+            const size_t i = p * job->rows + row;
+            sum += job->sum_in[i] * (double)expf(NAME(softmax_base)(job->m_in[i]) - base);
+        }
+        job->m[row] = most;
+        job->sum[row] = sum;
+        job->inverse[row] = (float)(1 / sum);
     }
 }
 
-/* y: the classes; o, dw, r: loss, m and others. */
 static void NAME(cross_entropy)(const rival_job *job)
 {
     const ELEMENT *x = job->x;
-    const int32_t *ids = job->y;
-    float *loss = job->o;
-    float *m = job->dw;
-    double *others = job->r;
     for (size_t row = 0; row < job->rows; row++, x += job->dim) {
         float most = LOAD(x, 0), sum = 0;
         for (size_t i = 0; i < job->dim; i++)
             most = LOAD(x, i) > most ? LOAD(x, i) : most;
         for (size_t i = 0; i < job->dim; i++)
             sum += expf(LOAD(x, i) - most);
-        m[row] = most;
-        others[row] = (double)(sum - expf(LOAD(x, ids[row]) - most));
-        loss[row] = most + logf(sum) - LOAD(x, ids[row]);
+        const float at_class = LOAD(x, job->ids[row]);
+        job->m[row] = most;
+        job->others[row] = (double)(sum - expf(at_class - most));
+        job->loss[row] = most + logf(sum) - at_class;
     }
 }
 
-/* mean, w, b: m, others and d_loss. */
 static void NAME(cross_entropy_backward)(const rival_job *job)
 {
     const ELEMENT *x = job->x;
-    const int32_t *ids = job->y;
-    const double *others = job->w;
-    const float *d_loss = job->b;
     ELEMENT *dx = job->dx;
     for (size_t row = 0; row < job->rows; row++, x += job->dim, dx += job->dim) {
-        const float at_class = LOAD(x, ids[row]), m = job->mean[row], d = d_loss[row];
-        const float all = m + logf(expf(at_class - m) + (float)others[row]);
+        const float at_class = LOAD(x, job->ids[row]), m = job->m_in[row], d = job->d_loss[row];
+        const float all = m + logf(expf(at_class - m) + (float)job->others_in[row]);
         for (size_t i = 0; i < job->dim; i++)
             STORE(dx, i, expf(LOAD(x, i) - all) * d);
-        STORE(dx, ids[row], (expf(at_class - all) - 1) * d);
+        STORE(dx, job->ids[row], (expf(at_class - all) - 1) * d);
     }
 }
 

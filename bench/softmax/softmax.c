@@ -19,7 +19,7 @@ static const bench_shape causal_shapes[] = {PROMPTS, ROWS(512, 4096), ROWS(1, 64
 /* A batch of a language model, and one of images. */
 static const bench_shape losses[] = {BENCH_IMAGES(1, 1, 64, 32000), BENCH_IMAGES(1, 1, 512, 1024), BENCH_IMAGES(1, 1, 1, 64)};
 
-/* Parts of a cache that were done apart: MERGED of them. */
+/* Parts of a cache that were done apart: MERGED of them, the groups of the op. */
 static const bench_shape merges[] = {BENCH_IMAGES(1, 32, 512, 128), BENCH_IMAGES(1, 1, 1, 128)};
 enum { MERGED = 8 };
 
@@ -31,7 +31,7 @@ static const bench_op forward_ops[] = {
     {"causal", NULL, BENCH_SHAPES(causal_shapes), .option = CAUSAL},
     {"mask", "mask", BENCH_SHAPES(shapes), .option = PLAIN},
     {"part", "m_in,sum_in", BENCH_SHAPES(shapes), .function = &call_softmax_part},
-    {"merge", "inverse", BENCH_SHAPES(merges), .function = &call_softmax_merge},
+    {"merge", "inverse", BENCH_SHAPES(merges), .function = &call_softmax_merge, .groups = MERGED},
     {"cross-entropy", NULL, BENCH_SHAPES(losses), .function = &call_cross_entropy_forward},
 };
 static const bench_op backward_ops[] = {
@@ -85,7 +85,7 @@ static void prepare_forward(const bench_case *c, void *const *part)
         return;
     }
     if (c->op->function == &call_softmax_merge) {
-        *(nrg_softmax_merge_args *)part[0] = nrg_softmax_merge_args_init(MERGED, rows_of(s), NULL, NULL, NULL, NULL);
+        *(nrg_softmax_merge_args *)part[0] = nrg_softmax_merge_args_init(c->op->groups, rows_of(s), NULL, NULL, NULL, NULL);
         return;
     }
     *(nrg_softmax_state *)part[NRG_SOFTMAX_PART_STATE] = nrg_softmax_state_init(NULL, NULL, NULL);
@@ -114,12 +114,6 @@ static void prepare_backward(const bench_case *c, void *const *part)
     args->log = c->op->option == LOG;
 }
 
-static void rival_numbers(const bench_case *c, void *const *part, rival_job *job)
-{
-    (void)part;
-    job->groups = c->op->function == &call_softmax_merge ? MERGED : 0;
-}
-
 const bench_family bench_softmax = {
     BENCH_OPS(forward_ops),
     BENCH_QUICK("softmax", "1x32x512x512,1x32x1x4096"),
@@ -127,8 +121,7 @@ const bench_family bench_softmax = {
     .prepare = prepare_forward,
     .scan_shape = scan_shape,
     .ready = ready,
-    .rival = "x,o,mean=m_in,y=sum_in,dw=m,r=sum,db=factor,dx=inverse,y=ids,o=loss,r=others",
-    .rival_numbers = rival_numbers,
+    .rival = "x,o,m_in,sum_in,m,sum,factor,inverse,ids,loss,others",
     .wide = "x",
     /* of cross-entropy the classes, and sums: where a loop that only reads leaves its own */
     .aside = "mask,ids,others",
@@ -141,6 +134,6 @@ const bench_family bench_softmax_backward = {
     .prepare = prepare_backward,
     .scan_shape = scan_shape,
     .ready = ready,
-    .rival = "x=o,x,d_o,dx,y=ids,mean=m_in,w=others_in,b=d_loss",
+    .rival = "x=o,x,d_o,dx,ids,m_in,others_in,d_loss",
     .positive = "o,x",
 };
