@@ -5,7 +5,7 @@
 #include <array>
 #include <stdexcept>
 
-#include "bare.h"
+#include "share.h"
 #include "paths.h"
 
 /* Nothing stands in for a path without loops: against the scalar ones its kernels would look better than they are. */

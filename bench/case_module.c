@@ -52,34 +52,24 @@ static const char *name(size_t i) { return module.cases[i].name; }
 
 static size_t bytes(size_t i) { return bench_case_bytes(&module.cases[i].c); }
 
-/* Indices of the operands that the case has, in the description of its call. Returns their number. */
-static size_t present(const bench_case *c, int index[CASE_OPERANDS])
-{
-    _Static_assert((int)CASE_OPERANDS >= (int)NRG_OPERANDS, "all operands of a call have a place");
-    size_t n = 0;
-    for (int i = 0; i < bench_function_of(c)->call->operand_count; i++)
-        if (bench_operand_of(c, i).bytes)
-            index[n++] = i;
-    return n;
-}
-
 static size_t operands(size_t i, case_operand operand[CASE_OPERANDS])
 {
     static const case_role role_of[] = {
         [NRG_IN] = CASE_INPUT, [NRG_OUT] = CASE_OUTPUT, [NRG_INOUT] = CASE_OUTPUT, [NRG_SCRATCH] = CASE_WORKSPACE};
+    _Static_assert((int)CASE_OPERANDS >= (int)NRG_OPERANDS, "all operands of a call have a place");
     const bench_case *c = &module.cases[i].c;
-    int index[CASE_OPERANDS];
-    const size_t n = present(c, index);
-    for (size_t k = 0; k < n; k++) {
-        const nrg_operand *described = &bench_function_of(c)->call->operands[index[k]];
-        const bench_operand o = bench_operand_of(c, index[k]);
-        operand[k] = (case_operand){.name = described->name,
-                                    .part = described->part,
-                                    .role = role_of[described->role],
-                                    .is_fixed = o.kind == BENCH_ASIDE,
-                                    .dtype = (int)o.dtype,
-                                    .fill = (int)o.fill,
-                                    .bytes = o.span};
+    const nrg_call *described = bench_function_of(c)->call;
+    size_t n = 0;
+    for (int k = 0; k < described->operand_count; k++) {
+        const bench_operand o = bench_operand_of(c, k);
+        if (o.bytes)
+            operand[n++] = (case_operand){.name = described->operands[k].name,
+                                          .part = described->operands[k].part,
+                                          .role = role_of[described->operands[k].role],
+                                          .is_fixed = o.kind == BENCH_ASIDE,
+                                          .dtype = (int)o.dtype,
+                                          .fill = (int)o.fill,
+                                          .bytes = o.span};
     }
     return n;
 }
@@ -93,23 +83,13 @@ static void bind(size_t i, unsigned placement, char *const at[CASE_OPERANDS])
 {
     const bench_case *c = &module.cases[i].c;
     char *operand[BENCH_OPERANDS] = {NULL};
-    int index[CASE_OPERANDS];
-    const size_t n = present(c, index);
-    for (size_t k = 0; k < n; k++)
-        operand[index[k]] = at[k];
+    for (int k = 0; k < bench_function_of(c)->call->operand_count; k++)
+        operand[k] = bench_operand_of(c, k).bytes ? *at++ : NULL;
     bench_parts_bind(&module.parts[placement], c, operand);
     module.bound = bench_function_of(c);
 }
 
-static const char *call(unsigned placement)
-{
-    for (int phase = 0; phase < BENCH_PHASES && module.bound->share[phase]; phase++) {
-        const nrg_status status = module.bound->share[phase](module.parts[placement].part, 0, 1);
-        if (status != NRG_OK)
-            return nrg_status_string(status);
-    }
-    return NULL;
-}
+static const char *call(unsigned placement) { return bench_try(module.bound, module.parts[placement].part); }
 
 static void run(unsigned placement, size_t calls) { module.bound->run(module.parts[placement].part, calls); }
 

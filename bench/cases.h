@@ -43,6 +43,11 @@ typedef struct bench_shape {
 #define BENCH_TAILS(ROWS)                                                                                                        \
     ROWS(1, 1000), ROWS(64, 64), ROWS(64, 80), ROWS(64, 200), ROWS(64, 256), ROWS(4096, 40), ROWS(4096, 96), ROWS(1024, 1000),   \
         ROWS(1024, 1024), ROWS(20000, 1000), ROWS(20000, 1024), ROWS(40000, 520)
+/* Rows that become blocks of so many elements, of which no row has fewer. */
+#define BENCH_BLOCKS(block)                                                                                                      \
+    {                                                                                                                            \
+        BENCH_ROWS(1, 4096), BENCH_ROWS(512, 4096), BENCH_ROWS(8192, 4096), BENCH_ROWS(1, block)                                 \
+    }
 #define BENCH_IMAGES(n, c, h, w)                                                                                                 \
     {                                                                                                                            \
         n, (size_t)(c) * (h) * (w), c, h, w                                                                                      \

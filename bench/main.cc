@@ -13,13 +13,13 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <deque>
 #include <memory>
 #include <stdexcept>
 #include <string>
 #include <vector>
 
-#include "args.h"
-#include "cases.h"
+#include "modes/modes.h"
 #include "share.h"
 
 namespace
@@ -37,17 +37,18 @@ struct Case {
     std::string wrong;
     bool fresh[ENTRIES] = {};
 
+    explicit Case(const bench_case &of) : c(of) {}
+
     void measure(int who)
     {
-        if (!fresh[who]) {
-            wrong.clear();
+        if (!fresh[who])
             try {
+                std::fill(fresh, fresh + ENTRIES, true);
+                wrong.clear();
                 share = bench::measure_share(c, seconds);
             } catch (const std::runtime_error &error) {
                 wrong = error.what();
             }
-            std::fill(fresh, fresh + ENTRIES, true);
-        }
         fresh[who] = false;
     }
 };
@@ -118,21 +119,16 @@ class Medians : public benchmark::BenchmarkReporter
     std::unique_ptr<benchmark::BenchmarkReporter> to_;
 };
 
-void add(const bench_case *c, void *ctx)
+void add(Case &one)
 {
-    auto &cases = *static_cast<std::vector<std::unique_ptr<Case>> *>(ctx);
-    cases.push_back(std::make_unique<Case>());
-    Case &one = *cases.back();
-    one.c = *c;
-    char name[BENCH_NAME_MAX];
-    bench_case_name(c, name);
+    const std::string name = bench::name_of(one.c);
     auto entry = [&one](const std::string &title, int who) {
         benchmark::RegisterBenchmark(title.c_str(), [&one, who](benchmark::State &state) { run(state, one, who); });
     };
     entry(name, KERNEL);
-    entry(std::string("limit/") + name, LIMIT);
+    entry("limit/" + name, LIMIT);
     for (bench_rival rival : {BENCH_NAIVE, BENCH_SLEEF})
-        if (bench::rival_of(rival, *c))
+        if (bench::rival_of(rival, one.c))
             entry(std::string(bench::rival_name(rival)) + "/" + name, rival);
 }
 
@@ -143,18 +139,15 @@ const char *option(const char *arg, const char *name)
 }
 
 // --benchmark_out writes a second report, which needs the harness's times as well.
-std::unique_ptr<benchmark::BenchmarkReporter> file_reporter(const std::string &format)
+benchmark::BenchmarkReporter *file_reporter(const std::string &format)
 {
-    benchmark::BenchmarkReporter *to;
     if (format == "console")
-        to = new benchmark::ConsoleReporter(benchmark::ConsoleReporter::OO_None);
-    else if (format == "csv") {
-        BENCHMARK_DISABLE_DEPRECATED_WARNING
-        to = new benchmark::CSVReporter;
-        BENCHMARK_RESTORE_DEPRECATED_WARNING
-    } else
-        to = new benchmark::JSONReporter;
-    return std::make_unique<Medians>(to);
+        return new benchmark::ConsoleReporter(benchmark::ConsoleReporter::OO_None);
+    BENCHMARK_DISABLE_DEPRECATED_WARNING
+    if (format == "csv")
+        return new benchmark::CSVReporter;
+    BENCHMARK_RESTORE_DEPRECATED_WARNING
+    return new benchmark::JSONReporter;
 }
 
 } // namespace
@@ -202,12 +195,12 @@ int main(int argc, char **argv)
     if (benchmark::ReportUnrecognizedArguments(count, passed.data()))
         return 2;
 
-    std::vector<std::unique_ptr<Case>> cases;
-    bench_each_case(nullptr, add, &cases);
+    std::deque<Case> cases;
+    bench::each_case([&](const bench_case &c) { add(cases.emplace_back(c)); });
     benchmark::AddCustomContext("nrg", nrg_version());
-    Medians display(benchmark::CreateDefaultDisplayReporter());
+    Medians display(benchmark::CreateDefaultDisplayReporter()), file(file_reporter(format));
     if (to_file)
-        benchmark::RunSpecifiedBenchmarks(&display, file_reporter(format).get());
+        benchmark::RunSpecifiedBenchmarks(&display, &file);
     else
         benchmark::RunSpecifiedBenchmarks(&display);
     benchmark::Shutdown();

@@ -3,11 +3,10 @@
  * SPDX-License-Identifier: MIT */
 #include <array>
 #include <cstring>
-#include <memory>
+#include <deque>
 #include <stdexcept>
 #include <string>
 
-#include "bare.h"
 #include "modes/modes.h"
 #include "paths.h"
 #include "share.h"
@@ -150,15 +149,15 @@ std::vector<Share> measure_shares(const std::vector<bench_case> &paths, double s
 {
     const Memory memory(&paths[0], 1);
     std::vector<Contender> field;
-    std::vector<std::unique_ptr<Side>> sides;
+    std::deque<Side> sides;
     std::vector<Share> shares;
     for (size_t i = 0; i < paths.size(); i++) {
-        sides.push_back(std::make_unique<Side>(paths[i], memory));
-        enter(field, *sides[i], paths[i], memory, loops[i]);
+        sides.emplace_back(paths[i], memory);
+        enter(field, sides[i], paths[i], memory, loops[i]);
     }
     measure(field, seconds, bench_case_bytes(&paths[0]), rounds);
     for (size_t i = 0; i < paths.size(); i++)
-        shares.push_back(result_of(field, *sides[i], paths[i], loops[i]));
+        shares.push_back(result_of(field, sides[i], paths[i], loops[i]));
     return shares;
 }
 

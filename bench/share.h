@@ -1,15 +1,26 @@
-/* A case beside its limit and its rivals.
+/* A case beside its limit, which are bare loops over its memory, and its rivals.
  *
  * SPDX-License-Identifier: MIT */
 #ifndef NRG_BENCH_SHARE_H
 #define NRG_BENCH_SHARE_H
 
+#include "limits/limits.h"
 #include "measure.h"
 #include "rival.h"
 #include "workload.h"
 
 namespace bench
 {
+
+struct Bare {
+    const limit_loop *loop;
+    Batch run;
+};
+
+/* The loops of the case's path that move what the case moves, in the order of the path. twice: with two reads and one write, for
+ * cases where bench_case_read_twice() is not 0. among: bits of the loops to take, 0: all. Throws std::runtime_error where there
+ * is none. */
+std::vector<Bare> bare_loops(const bench_case &c, const bench_memory &m, bool twice = false, unsigned among = 0);
 
 struct Share {
     double ns = 0;         /* a call of the kernel */
@@ -44,7 +55,7 @@ const rival_loop *rival_of(bench_rival rival, const bench_case &c);
 Batch rival_batch(bench_rival rival, const bench_case &c, const bench_call &call);
 
 /* The largest error of a case's rival, or (BENCH_RIVALS) of the case itself, in ulps; 0 where that is no figure. Of activations
- * over a dense sample of inputs (activation/ulp.h); error_of: of other ops over the benchmark's numbers (truth/error.h). */
+ * over a dense sample of inputs (activation/ulp.c); error_of: of other ops over the benchmark's numbers. */
 double ulp_of(const bench_case &c, bench_rival rival);
 double error_of(const bench_case &c, bench_rival rival);
 

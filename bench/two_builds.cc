@@ -20,6 +20,7 @@
 #include <cstring>
 #include <dlfcn.h>
 #include <fstream>
+#include <functional>
 #include <iterator>
 #include <map>
 #include <memory>
@@ -63,36 +64,29 @@ static double number(const char *text)
 static Options parse(char **argv)
 {
     Options o;
+    const std::map<std::string, std::function<void(const char *value)>> known = {
+        {"--path", [&](const char *value) { o.path = value; }},
+        {"--slower", [&](const char *value) { o.slower = value; }},
+        {"--seconds", [&](const char *value) { o.seconds = number(value); }},
+        {"--limit", [&](const char *value) { o.limit = number(value); }},
+        {"--bits-differ", [&](const char *value) { o.differ.insert(value); }},
+        {"--only",
+         [&](const char *value) {
+             try {
+                 o.only.emplace(value, std::regex::extended | std::regex::nosubs);
+             } catch (const std::regex_error &) {
+                 die(value, "not a regular expression");
+             }
+         }},
+    };
     for (; *argv; argv += 2) {
-        const std::string option = argv[0];
-        const char *value = argv[1];
-        if (!value)
-            die(option, "no such option, or no value");
-        if (option == "--path")
-            o.path = value;
-        else if (option == "--slower")
-            o.slower = value;
-        else if (option == "--seconds")
-            o.seconds = number(value);
-        else if (option == "--limit")
-            o.limit = number(value);
-        else if (option == "--bits-differ")
-            o.differ.insert(value);
-        else if (option == "--only" && !o.only) {
-            try {
-                o.only.emplace(value, std::regex::extended | std::regex::nosubs);
-            } catch (const std::regex_error &) {
-                die(value, "not a regular expression");
-            }
-        } else
-            die(option, "no such option");
+        const auto option = known.find(argv[0]);
+        if (option == known.end() || !argv[1])
+            die(argv[0], "no such option, or no value");
+        option->second(argv[1]);
     }
-    std::ifstream file(o.slower ? o.slower : "");
-    if (file.is_open()) {
-        o.names.emplace();
-        for (std::string name; std::getline(file, name);)
-            o.names->insert(name);
-    }
+    if (std::ifstream file(o.slower ? o.slower : ""); file.is_open())
+        o.names.emplace(std::istream_iterator<std::string>(file), std::istream_iterator<std::string>());
     return o;
 }
 

@@ -121,19 +121,24 @@ int bench_call_phases(const bench_call *call)
     return n;
 }
 
+const char *bench_try(const bench_function *function, void *const *part)
+{
+    nrg_status status = NRG_OK;
+    for (int phase = 0; status == NRG_OK && phase < BENCH_PHASES && function->share[phase]; phase++)
+        status = function->share[phase](part, 0, 1);
+    return status == NRG_OK ? NULL : nrg_status_string(status);
+}
+
 /* A call that is refused would be very fast. */
 static const char *refused(bench_call *call, unsigned placements)
 {
+    const char *wrong = NULL;
     bench_call_before(call);
     if (nrg_isa_active() != call->isa)
         return "the path was refused";
-    for (unsigned p = 0; p < placements; p++)
-        for (int phase = 0; phase < bench_call_phases(call); phase++) {
-            nrg_status status = bench_call_share(call, p, phase, 0, 1);
-            if (status != NRG_OK)
-                return nrg_status_string(status);
-        }
-    return NULL;
+    for (unsigned p = 0; !wrong && p < placements; p++)
+        wrong = bench_try(call->function, call->parts[p].part);
+    return wrong;
 }
 
 const char *bench_call_bind(bench_call *call, const bench_case *c, const bench_memory *m)

@@ -35,6 +35,9 @@ size_t bench_slab_bytes(size_t bytes);
 void bench_slab_fill(char *slab, size_t bytes, nrg_dtype dtype, bench_fill fill, unsigned seed);
 size_t bench_offset(size_t nth, unsigned placement);
 
+/* Makes one call, all its phases. NULL, or what the library has against it. */
+const char *bench_try(const bench_function *function, void *const *part);
+
 /* A case bound to memory: a contender's context for bench_call_run. */
 typedef struct bench_call {
     const bench_function *function;

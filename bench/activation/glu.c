@@ -31,8 +31,7 @@ static const bench_op forward_ops[] = {
 static const bench_op backward_ops[] = {OP("swiglu", "a,b,da,db", SILU, SPLIT), OP("geglu", "a,b,da,db", GELU, SPLIT),
                                         OP("geglu_quick", "a,b,da,db", GELU_QUICK, SPLIT)};
 
-static const bench_op quantized_ops[] = {
-    {"swiglu-q8_0", "a,b,packed", BENCH_SHAPES(shapes), .activation = NRG_ACT_SILU, .format = NRG_QUANT_Q8_0}};
+static const bench_op quantized_ops[] = {{"swiglu-q8_0", "a,b,packed", BENCH_TO(Q8_0, shapes), .activation = NRG_ACT_SILU}};
 
 static void prepare(const bench_case *c, void *const *part)
 {

@@ -162,10 +162,15 @@ const bench_family bench_channel_norm_forward = {
 };
 
 const bench_family bench_channel_norm_backward = {
-    BENCH_OPS(backward_ops),        BENCH_QUICK("group,group-nhwc,batch,batch-nhwc", "2x640x32x32,32x256x28x28"),
-    .function = &backward,          .prepare = prepare_backward,
-    .scan_shape = scan_shape,       .rival = "x,d_o,w,b,statistics,dx,dw,db",
-    .rival_numbers = rival_numbers, .ready = find_statistics,
-    .aside = "statistics",          .set_elements = set_elements,
+    BENCH_OPS(backward_ops),
+    BENCH_QUICK("group,group-nhwc,batch,batch-nhwc", "2x640x32x32,32x256x28x28"),
+    .function = &backward,
+    .prepare = prepare_backward,
+    .scan_shape = scan_shape,
+    .rival_numbers = rival_numbers,
+    .rival = "x,d_o,w,b,statistics,dx,dw,db",
+    .ready = find_statistics,
+    .aside = "statistics",
+    .set_elements = set_elements,
     .read_twice = "x,d_o",
 };

@@ -84,8 +84,12 @@ static void ready(const bench_case *c, void *const *part)
 }
 
 const bench_family bench_embed = {
-    BENCH_OPS(ops), BENCH_QUICK("gather,bert", "128x768,16384x768"), .function = &call_embed_forward, .prepare = prepare,
-    .ready = ready, .aside = "tables[0].ids,tables[2].ids",
+    BENCH_OPS(ops),
+    BENCH_QUICK("gather,bert", "128x768,16384x768"),
+    .function = &call_embed_forward,
+    .aside = "tables[0].ids,tables[2].ids",
+    .prepare = prepare,
+    .ready = ready,
 };
 
 /* ---- gradients ---- */
@@ -133,7 +137,10 @@ BENCH_FUNCTION_OF_TWO(backward, nrg_call_embed_backward, ((void)nth, ith ? NRG_O
                       nrg_embed_backward(part[0], ith, nth))
 
 const bench_family bench_embed_backward = {
-    BENCH_OPS(backward_ops), BENCH_QUICK("tokens,one_row", "128x768,16384x768"),
-    .function = &backward,   .prepare = prepare_backward,
-    .ready = ready_backward, .aside = "tables[0].ids,tables[2].ids",
+    BENCH_OPS(backward_ops),
+    BENCH_QUICK("tokens,one_row", "128x768,16384x768"),
+    .function = &backward,
+    .prepare = prepare_backward,
+    .aside = "tables[0].ids,tables[2].ids",
+    .ready = ready_backward,
 };

@@ -60,8 +60,6 @@ typedef struct limit_loop {
     limit_run *from_bytes;
 } limit_loop;
 
-enum { LIMIT_LOOPS_MAX = 12 };
-
 /* A path's loops, written with its vectors; the last has no name. */
 extern const limit_loop limit_loops_scalar[], limit_loops_avx2[], limit_loops_avx512[], limit_loops_neon[], limit_loops_generic[];
 

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
-#include <memory>
+#include <deque>
 
 #include "../report/report.h"
 extern "C" {
@@ -209,22 +209,23 @@ class Drawn
 /* ---- measuring ---- */
 
 /* A case's call, which begins each batch with the same data: fills an input again whose place an output takes. */
-class Placed
-{
-  public:
-    Placed(const bench_case &c, const bench_memory &m) : layout_(c.layout), memory_(m), call_(c, m) {}
+struct Placed : Call {
+    const bench_layout *layout;
+    const bench_memory &memory;
+
+    Placed(const bench_case &c, const bench_memory &m) : Call(c, m), layout(c.layout), memory(m) {}
 
     void before()
     {
-        for (const auto &place : layout_->of)
+        for (const auto &place : layout->of)
             if (place.over)
-                bench_memory_refill(&memory_, place.over - 1);
-        bench_call_before(&call_);
+                bench_memory_refill(&memory, place.over - 1);
+        bench_call_before(this);
     }
 
-    Contender contender()
+    Contender timed()
     {
-        Contender c = call_.contender();
+        Contender c = contender();
         c.before = [this] { before(); };
         return c;
     }
@@ -233,15 +234,9 @@ class Placed
     void require_ok()
     {
         before();
-        for (int phase = 0; phase < bench_call_phases(&call_); phase++)
-            if (const nrg_status status = bench_call_share(&call_, 0, phase, 0, 1))
-                throw std::runtime_error(nrg_status_string(status));
+        if (const char *wrong = bench_try(function, parts[0].part))
+            throw std::runtime_error(wrong);
     }
-
-  private:
-    const bench_layout *layout_;
-    const bench_memory &memory_;
-    Call call_;
 };
 
 /* Dense bytes of a case: elements, in which every operand counts, as few ops have matrices beside their rows. */
@@ -311,20 +306,20 @@ class Scan
     {
         /* the case on either path shares memory; the reference has its own, since a family fills some operands to suit a shape */
         const Memory memory(&drawn.c, 1), reference_memory(&drawn.reference, 1);
-        std::vector<std::unique_ptr<Placed>> calls;
+        std::deque<Placed> calls;
         std::vector<Contender> field;
-        calls.push_back(std::make_unique<Placed>(drawn.c, memory));
-        calls.push_back(std::make_unique<Placed>(drawn.reference, reference_memory));
+        calls.emplace_back(drawn.c, memory);
+        calls.emplace_back(drawn.reference, reference_memory);
         if (other_ != best_) {
             bench_case on_other = drawn.c;
             on_other.isa = other_;
-            calls.push_back(std::make_unique<Placed>(on_other, memory));
+            calls.emplace_back(on_other, memory);
         }
-        for (const auto &call : calls)
-            field.push_back(call->contender());
+        for (Placed &call : calls)
+            field.push_back(call.timed());
         measure(field, args_.seconds > 0 ? args_.seconds : usual_seconds, bench_case_bytes(&drawn.c), ROUNDS_MIN);
-        for (const auto &call : calls)
-            call->require_ok();
+        for (Placed &call : calls)
+            call.require_ok();
 
         Result r = {.number = number, .ns = field[0].ns, .reference_ns = field[1].ns};
         if (drawn.row < STEP)

@@ -3,7 +3,7 @@
  * SPDX-License-Identifier: MIT */
 #include <cmath>
 
-#include "../bare.h"
+#include "../share.h"
 #include "modes.h"
 
 static const struct {

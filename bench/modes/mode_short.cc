@@ -51,9 +51,8 @@ static void print_head(const bench_args &args, const Table &table, const bench_f
 
 static bool admitted(const bench_args &args, const bench_case &c)
 {
-    return admits(args, c.isa) && bench_op_has(c.op, c.dtype) &&
-           bench_admits(args.dtype ? args.dtype : "f32", nrg_dtype_name(c.dtype)) && bench_admits(args.op, c.op->name) &&
-           (!args.quick || args.op || bench_admits(c.family->quick_ops, c.op->name));
+    return admits(args, c.isa) && bench_admits(args.dtype ? args.dtype : "f32", nrg_dtype_name(c.dtype)) &&
+           bench_admits(args.op, c.op->name) && (!args.quick || args.op || bench_admits(c.family->quick_ops, c.op->name));
 }
 
 static size_t print_family(const bench_args &args, const bench_family &family)
@@ -64,21 +63,20 @@ static size_t print_family(const bench_args &args, const bench_family &family)
     Table table(args, columns);
     for (size_t op = 0; op < family.op_count; op++)
         table.widen(2, family.ops[op].name);
-    for (int isa = 0; isa < NRG_ISA_COUNT; isa++)
-        for (int dtype = NRG_F32; dtype <= NRG_BF16; dtype++)
-            for (size_t op = 0; op < family.op_count; op++) {
-                bench_case c = {&family, (nrg_dtype)dtype, (nrg_isa)isa, &family.ops[op], shapes[0], NRG_STORE_AUTO, nullptr};
-                if (!admitted(args, c))
-                    continue;
-                if (!table.rows())
-                    print_head(args, table, family);
-                Table::Cells cells = {nrg_isa_name(c.isa), nrg_dtype_name(c.dtype), c.op->name};
-                for (const bench_shape &shape : shapes) {
-                    c.shape = shape;
-                    cells.push_back(cell_of(args, c));
-                }
-                table.row(cells);
+    each_case(
+        [&](bench_case c) {
+            if (!bench_shape_equal(c.shape, c.op->shapes[0]) || !admitted(args, c))
+                return;
+            if (!table.rows())
+                print_head(args, table, family);
+            Table::Cells cells = {nrg_isa_name(c.isa), nrg_dtype_name(c.dtype), c.op->name};
+            for (const bench_shape &shape : shapes) {
+                c.shape = shape;
+                cells.push_back(cell_of(args, c));
             }
+            table.row(cells);
+        },
+        &family);
     return table.rows();
 }
 

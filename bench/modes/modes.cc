@@ -5,7 +5,7 @@
 #include <cstdarg>
 #include <cstdio>
 #include <cstring>
-#include <memory>
+#include <deque>
 
 #include "modes.h"
 
@@ -108,15 +108,14 @@ static bool are_alike(const bench_case &a, const bench_case &b)
 
 std::vector<Contender> compare(const std::vector<bench_case> &cases, double seconds)
 {
-    std::vector<std::unique_ptr<Memory>> memory;
-    std::vector<std::unique_ptr<Call>> calls;
+    std::deque<Memory> memory;
+    std::deque<Call> calls;
     std::vector<Contender> field;
     const bool shared = std::all_of(cases.begin(), cases.end(), [&](const bench_case &c) { return are_alike(c, cases[0]); });
     for (const bench_case &c : cases) {
         if (memory.empty() || !shared)
-            memory.push_back(std::make_unique<Memory>(&c, shared ? cases.size() : 1));
-        calls.push_back(std::make_unique<Call>(c, *memory.back()));
-        field.push_back(calls.back()->contender());
+            memory.emplace_back(&c, shared ? cases.size() : 1);
+        field.push_back(calls.emplace_back(c, memory.back()).contender());
     }
     measure(field, seconds, bench_case_bytes(&cases[0]));
     return field;

@@ -1,4 +1,4 @@
-/* nrg_norm_forward.
+/* nrg_norm_forward, and the same with bytes instead of o.
  *
  * SPDX-License-Identifier: MIT */
 #include "norm.h"
@@ -111,4 +111,22 @@ const bench_family bench_norm_forward = {
     .rival = "x,y,z,w,b,o,r,r=statistics",
     .rival_numbers = rival_numbers,
     .wide = "z",
+};
+
+/* ---- to bytes instead of o ---- */
+
+static const bench_shape blocks[] = BENCH_BLOCKS(64), super_blocks[] = BENCH_BLOCKS(256);
+static const bench_op quantized_ops[] = {
+    {"rms-q8_0", "w,packed", BENCH_TO(Q8_0, blocks)},
+    {"add+rms-q8_0", "y,w,r,packed", BENCH_TO(Q8_0, blocks)},
+    {"add+rms-q8_k", "y,w,r,packed", BENCH_TO(Q8_K, super_blocks)},
+    {"add+rms-int8", "y,w,r,packed,scales", BENCH_TO(INT8, blocks)},
+};
+
+const bench_family bench_norm_quantized = {
+    BENCH_OPS(quantized_ops),
+    BENCH_QUICK("add+rms-q8_0", "1x4096,512x4096"),
+    .function = &call_norm_forward,
+    .rival = "x,y,w,r,q=packed,scales",
+    .prepare = prepare,
 };

@@ -64,10 +64,10 @@ BENCH_FUNCTION_OF_TWO(backward_in_two, nrg_call_norm_sandwich_backward, both_bac
 
 #define PLAIN BENCH_SHAPES(shapes)
 static const bench_op ops[] = {
-    {"sandwich", "w1,w2,o,r", PLAIN, .function = &call_norm_sandwich_forward},
+    {"sandwich", "w1,w2,o,r", PLAIN},
     {"turns", "w1,w2,o,r", PLAIN, .function = &in_two, .fixed_strides = 1},
-    {"sandwich-o", "w1,w2,o", PLAIN, .function = &call_norm_sandwich_forward},
-    {"sandwich-layer", "w1,w2,o,b1,b2,r", PLAIN, .centred = 1, .function = &call_norm_sandwich_forward},
+    {"sandwich-o", "w1,w2,o", PLAIN},
+    {"sandwich-layer", "w1,w2,o,b1,b2,r", PLAIN, .centred = 1},
     {"turns-layer", "w1,w2,o,b1,b2,r", PLAIN, .centred = 1, .function = &in_two, .fixed_strides = 1},
     {"sandwich-backward", "w1,w2,dr_in,dy", PLAIN, .function = &backward_in_one},
     {"turns-backward", "w1,w2,dr_in,dy", PLAIN, .function = &backward_in_two, .fixed_strides = 1},
@@ -76,16 +76,11 @@ static const bench_op ops[] = {
 };
 
 /* To bytes: in one call, and in two, of which the second makes them. */
-#define BYTES(name, run, there, to, where)                                                                                       \
-    {                                                                                                                            \
-        name, "w1,w2,r,packed" there, BENCH_SHAPES(where), .function = &(run), .format = NRG_QUANT_##to,                         \
-                                                           .fixed_strides = &(run) == &in_two                                    \
-    }
 static const bench_op quantized_ops[] = {
-    BYTES("sandwich-q8_0", call_norm_sandwich_forward, , Q8_0, shapes),
-    BYTES("turns-q8_0", in_two, , Q8_0, shapes),
-    BYTES("sandwich-q8_k", call_norm_sandwich_forward, , Q8_K, super_blocks),
-    BYTES("sandwich-int8", call_norm_sandwich_forward, ",scales", INT8, shapes),
+    {"sandwich-q8_0", "w1,w2,r,packed", BENCH_TO(Q8_0, shapes)},
+    {"turns-q8_0", "w1,w2,r,packed", BENCH_TO(Q8_0, shapes), .function = &in_two, .fixed_strides = 1},
+    {"sandwich-q8_k", "w1,w2,r,packed", BENCH_TO(Q8_K, super_blocks)},
+    {"sandwich-int8", "w1,w2,r,packed,scales", BENCH_TO(INT8, shapes)},
 };
 
 static void prepare(const bench_case *c, void *const *part)

@@ -5,27 +5,21 @@
 #include "../family.h"
 
 /* Blocks of 32 elements, or of 256; rows that lie together in fours. */
-#define SHAPES(smallest)                                                                                                         \
-    {                                                                                                                            \
-        BENCH_ROWS(1, 4096), BENCH_ROWS(512, 4096), BENCH_ROWS(8192, 4096), BENCH_ROWS(1, smallest)                              \
-    }
-#define GROUPS(rows, smallest)                                                                                                   \
-    {                                                                                                                            \
-        BENCH_ROWS(512, 4096), BENCH_ROWS(rows, smallest)                                                                        \
-    }
-static const bench_shape shapes[] = SHAPES(64), super_blocks[] = SHAPES(256), groups[] = GROUPS(1, 64), fours[] = GROUPS(4, 64),
-                         super_fours[] = GROUPS(4, 256);
+static const bench_shape blocks[] = BENCH_BLOCKS(64), super_blocks[] = BENCH_BLOCKS(256),
+                         groups[] = {BENCH_ROWS(512, 4096), BENCH_ROWS(1, 64)},
+                         fours[] = {BENCH_ROWS(512, 4096), BENCH_ROWS(4, 64)},
+                         super_fours[] = {BENCH_ROWS(512, 4096), BENCH_ROWS(4, 256)};
 
-#define OP(name, there, to, where)                                                                                               \
-    {                                                                                                                            \
-        name, there, BENCH_SHAPES(where), .format = NRG_QUANT_##to                                                               \
-    }
-#define OPS                                                                                                                      \
-    OP("q8_0", NULL, Q8_0, shapes), OP("q8_k", NULL, Q8_K, super_blocks), OP("q8_0-4x4", NULL, Q8_0_4X4, fours),                 \
-        OP("q8_0-4x8", NULL, Q8_0_4X8, fours), OP("q8_k-4x8", NULL, Q8_K_4X8, super_fours), OP("int8", "scales", INT8, shapes),  \
-        OP("int8-32", "scales", INT8_32, groups), OP("int8-128", "scales", INT8_128, groups)
-
-static const bench_op ops[] = {OPS};
+static const bench_op ops[] = {
+    {"q8_0", NULL, BENCH_TO(Q8_0, blocks)},
+    {"q8_k", NULL, BENCH_TO(Q8_K, super_blocks)},
+    {"q8_0-4x4", NULL, BENCH_TO(Q8_0_4X4, fours)},
+    {"q8_0-4x8", NULL, BENCH_TO(Q8_0_4X8, fours)},
+    {"q8_k-4x8", NULL, BENCH_TO(Q8_K_4X8, super_fours)},
+    {"int8", "scales", BENCH_TO(INT8, blocks)},
+    {"int8-32", "scales", BENCH_TO(INT8_32, groups)},
+    {"int8-128", "scales", BENCH_TO(INT8_128, groups)},
+};
 
 static void prepare(const bench_case *c, void *const *part)
 {
@@ -52,11 +46,18 @@ static void ready_back(const bench_case *c, void *const *part)
 }
 
 const bench_family bench_quantize = {
-    BENCH_OPS(ops),     BENCH_QUICK("q8_0", "1x4096,512x4096"), .function = &call_quantize,
-    .prepare = prepare, .rival = "x,q=packed,scales",
+    BENCH_OPS(ops),
+    BENCH_QUICK("q8_0", "1x4096,512x4096"),
+    .prepare = prepare,
+    .function = &call_quantize,
+    .rival = "x,q=packed,scales",
 };
 
 const bench_family bench_dequantize = {
-    BENCH_OPS(ops),      BENCH_QUICK("q8_0", "1x4096,512x4096"), .function = &call_dequantize, .prepare = prepare_back,
-    .ready = ready_back, .rival = "o,q=packed,scales",
+    BENCH_OPS(ops),
+    BENCH_QUICK("q8_0", "1x4096,512x4096"),
+    .function = &call_dequantize,
+    .rival = "o,q=packed,scales",
+    .prepare = prepare_back,
+    .ready = ready_back,
 };

@@ -63,8 +63,12 @@ const bench_family bench_relative_scores = {
 };
 
 const bench_family bench_relative_values = {
-    BENCH_OPS(values_ops), BENCH_QUICK("clip", "1024x128"), .function = &call_relative_values,
-    .prepare = prepare,    .aside = "table,o,ends",         .also = BENCH_OUT,
+    BENCH_OPS(values_ops),
+    BENCH_QUICK("clip", "1024x128"),
+    .function = &call_relative_values,
+    .aside = "table,o,ends",
+    .prepare = prepare,
+    .also = BENCH_OUT,
 };
 
 const bench_family bench_relative_backward = {

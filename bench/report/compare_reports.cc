@@ -8,8 +8,7 @@
 #include <iterator>
 #include <map>
 
-#include "../modes/modes.h"
-#include "json.h"
+#include "report.h"
 
 namespace bench
 {

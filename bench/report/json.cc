@@ -5,8 +5,7 @@
 #include <cstdlib>
 #include <cstring>
 
-#include "../modes/modes.h"
-#include "json.h"
+#include "report.h"
 
 namespace bench
 {
@@ -119,23 +118,14 @@ class Reader
         return is_there;
     }
 
-    /* Four digits of \u: as UTF-8, a half of a surrogate pair as '?'. */
-    void code_point(std::string &to)
+    /* Four digits of \u: what is not ASCII, which reports write as it is, as '?'. */
+    char code_point()
     {
         if (strspn(at_, "0123456789abcdefABCDEF") < 4)
             wrong();
         const unsigned long code = std::stoul(std::string(at_, 4), nullptr, 16);
         at_ += 4;
-        if (!code || (code >= 0xd800 && code < 0xe000))
-            to += '?';
-        else if (code < 0x80)
-            to += (char)code;
-        else {
-            to += (char)(code < 0x800 ? 0xc0 | code >> 6 : 0xe0 | code >> 12);
-            if (code >= 0x800)
-                to += (char)(0x80 | (code >> 6 & 0x3f));
-            to += (char)(0x80 | (code & 0x3f));
-        }
+        return code && code < 0x80 ? (char)code : '?';
     }
 
     std::string string()
@@ -152,7 +142,7 @@ class Reader
             const char c = *++at_;
             if (c == 'u') {
                 at_++;
-                code_point(text);
+                text += code_point();
             } else if (c && strchr(escapes, c)) {
                 text += meant[strchr(escapes, c) - escapes];
                 at_++;

@@ -11,7 +11,6 @@
 #include <unistd.h>
 
 #include "../limits/limits.h"
-#include "../modes/modes.h"
 extern "C" {
 #include "internal.h"
 }

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <tuple>
 
-#include "../modes/modes.h"
 #include "report.h"
 
 namespace bench

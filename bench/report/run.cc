@@ -10,7 +10,6 @@
 #include <tuple>
 #include <unistd.h>
 
-#include "../modes/modes.h"
 #include "report.h"
 
 namespace bench

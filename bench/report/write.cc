@@ -9,7 +9,6 @@
 #include <fstream>
 #include <system_error>
 
-#include "../modes/modes.h"
 #include "report.h"
 
 /* The page that a report is put into: what stands before its JSON and after it. Made by page.py. */

@@ -8,25 +8,23 @@
 #include "../../src/operands/qkv.h"
 #include "../family.h"
 
-enum { HEAD = 128, Q_HEADS = 32, K_HEADS = 8, ROW = HEAD * Q_HEADS };
+enum { HEAD = BENCH_HEAD, Q_HEADS = 32, K_HEADS = 8, ROW = HEAD * Q_HEADS, TOKENS_MOST = 512 };
 
-static const bench_shape shapes[] = {BENCH_ROWS(1, ROW), BENCH_ROWS(512, ROW)};
+static const bench_shape shapes[] = {BENCH_ROWS(1, ROW), BENCH_ROWS(TOKENS_MOST, ROW)};
 
 /* option: bits. ANEW: nothing is kept, as in memory that others use between calls */
 enum { NORM = 1, CACHE_F16 = 2, ANEW = 4, NEOX = 8 };
 static const double eps = 1e-6;
 
-static size_t head_of(const bench_case *c) { return c->shape.channels ? c->shape.width : HEAD; }
-
 static void prepare(const bench_case *c, void *const *part)
 {
     nrg_qkv_args *a = part[NRG_QKV_ARGS];
     *(nrg_rope_spec *)part[NRG_QKV_ROPE] =
-        nrg_rope_spec_init(head_of(c), c->op->option & NEOX ? NRG_ROPE_NEOX : NRG_ROPE_NORMAL, 500000);
+        nrg_rope_spec_init(bench_head_of(c), c->op->option & NEOX ? NRG_ROPE_NEOX : NRG_ROPE_NORMAL, 500000);
     if (c->op->option & NORM)
-        *(nrg_norm_spec *)part[NRG_QKV_NORM] = nrg_norm_spec_rms(NRG_F32, head_of(c), eps);
+        *(nrg_norm_spec *)part[NRG_QKV_NORM] = nrg_norm_spec_rms(NRG_F32, bench_head_of(c), eps);
     *(nrg_rope_shares *)part[NRG_QKV_SHARES] = (nrg_rope_shares){.nth = 2};
-    *a = nrg_qkv_args_init(c->dtype, c->shape.rows, head_of(c));
+    *a = nrg_qkv_args_init(c->dtype, c->shape.rows, bench_head_of(c));
     a->k_o_dtype = a->v_o_dtype = c->op->option & CACHE_F16 ? NRG_F16 : NRG_DTYPE_SAME;
     a->store = c->store;
     a->keep = !(c->op->option & ANEW);
@@ -45,22 +43,16 @@ static void ready(const bench_case *c, void *const *part)
         slots[t] = (int64_t)t;
 }
 
-/* Its table, ready made, is the workspace's. */
+/* Its table is ready made. */
 static void rival_numbers(const bench_case *c, void *const *part, rival_job *job)
 {
-    const nrg_qkv_args *a = part[NRG_QKV_ARGS];
+    static alignas(64) float table[TOKENS_MOST * HEAD];
     double frequencies[HEAD], magnitude;
-    const nrg_rope_spec *rope = part[NRG_QKV_ROPE];
-    nrg_rope_space space;
-    size_t doubles;
-    nrg_qkv_measure_args(rope, a, 1, &space, &doubles);
-    bench_require(nrg_rope_frequencies(rope, frequencies, &magnitude));
-    const nrg_rope_table_args args = nrg_rope_table_args_init(
-        c->shape.rows, frequencies, magnitude, nrg_rope_slice_at(&space, a->workspace, a->workspace_size, 0).table);
-    bench_require(nrg_rope_table(rope, &args, 0, 1));
-    job->head_dim = HEAD;
+    bench_require(nrg_rope_frequencies(part[NRG_QKV_ROPE], frequencies, &magnitude));
+    const nrg_rope_table_args args = nrg_rope_table_args_init(c->shape.rows, frequencies, magnitude, table);
+    bench_require(nrg_rope_table(part[NRG_QKV_ROPE], &args, 0, 1));
     job->k_heads = K_HEADS;
-    job->table = args.table;
+    job->table = table;
 }
 
 #define TENSORS "q,k,v,slots,q_o,k_o,v_o"

@@ -4,24 +4,20 @@
 #include "../../src/operands/norm_rope.h"
 #include "../family.h"
 
-enum { HEAD = 128 };
-
 static const bench_shape shapes[] = {BENCH_ROWS(1, 4096), BENCH_ROWS(512, 4096), BENCH_ROWS(8192, 4096), BENCH_ROWS(1, 128),
                                      BENCH_ROWS(1, 1024)};
 
 /* Parts of nrg_norm_rope_forward from here on are those of nrg_rope_forward. */
 enum { ROTATION = NRG_NORM_ROPE_SPEC };
 
-static size_t head_of(const bench_case *c) { return c->shape.channels ? c->shape.width : HEAD; }
-
 /* option: the mode */
 static void prepare_rotation(const bench_case *c, void *const *part)
 {
     nrg_rope_args *args = part[NRG_ROPE_ARGS];
-    *(nrg_rope_spec *)part[NRG_ROPE_SPEC] = nrg_rope_spec_init(head_of(c), (nrg_rope_mode)c->op->option, 10000);
-    *args = nrg_rope_args_init(c->dtype, c->shape.rows, head_of(c), NULL);
+    *(nrg_rope_spec *)part[NRG_ROPE_SPEC] = nrg_rope_spec_init(bench_head_of(c), (nrg_rope_mode)c->op->option, 10000);
+    *args = nrg_rope_args_init(c->dtype, c->shape.rows, bench_head_of(c), NULL);
     args->store = c->store;
-    args->q_heads = c->shape.dim / head_of(c);
+    args->q_heads = c->shape.dim / bench_head_of(c);
 }
 
 static void ready_rotation(const bench_case *c, void *const *part)
@@ -33,22 +29,14 @@ static void ready_rotation(const bench_case *c, void *const *part)
     bench_require(nrg_rope_table(part[NRG_ROPE_SPEC], &table, 0, 1));
 }
 
-static void rival_numbers(const bench_case *c, void *const *part, rival_job *job)
-{
-    (void)c;
-    (void)part;
-    job->head_dim = HEAD;
-}
-
 static const bench_op ops[] = {
     {"normal", "q,q_o", BENCH_SHAPES(shapes), .option = NRG_ROPE_NORMAL},
     {"neox", "q,q_o", BENCH_SHAPES(shapes), .option = NRG_ROPE_NEOX},
 };
 
 const bench_family bench_rope = {
-    BENCH_OPS(ops),   BENCH_QUICK(NULL, "1x4096,512x4096"), .function = &call_rope_forward, .prepare = prepare_rotation,
-    .scan_heads = 8,  .rival = "x=q,o=q_o,table",           .rival_numbers = rival_numbers, .ready = ready_rotation,
-    .aside = "table",
+    BENCH_OPS(ops),  BENCH_QUICK(NULL, "1x4096,512x4096"), .function = &call_rope_forward, .prepare = prepare_rotation,
+    .scan_heads = 8, .rival = "x=q,o=q_o,table",           .ready = ready_rotation,        .aside = "table",
 };
 
 /* ---- with a norm, in one call and in two ---- */
@@ -79,10 +67,10 @@ static void prepare_normed(const bench_case *c, void *const *part)
 {
     nrg_norm_spec *spec = part[NRG_NORM_ROPE_NORM];
     prepare_rotation(c, part + ROTATION);
-    *spec = nrg_norm_spec_rms(c->dtype, head_of(c), 1e-6);
+    *spec = nrg_norm_spec_rms(c->dtype, bench_head_of(c), 1e-6);
     spec->accuracy = c->op->exact ? NRG_ACCURACY_EXACT : NRG_ACCURACY_FAST;
     *(nrg_norm_args *)part[NRG_NORM_ROPE_Q_ARGS] =
-        nrg_norm_args_init(c->shape.rows * (c->shape.dim / head_of(c)), NULL, NULL, NULL);
+        nrg_norm_args_init(c->shape.rows * (c->shape.dim / bench_head_of(c)), NULL, NULL, NULL);
 }
 
 static void ready_normed(const bench_case *c, void *const *part)
@@ -98,10 +86,10 @@ static void ready_normed(const bench_case *c, void *const *part)
 }
 
 /* In two calls, q is where the first one has left its heads. */
-static void rival_numbers_normed(const bench_case *c, void *const *part, rival_job *job)
+static void rival_numbers(const bench_case *c, void *const *part, rival_job *job)
 {
     const nrg_norm_args *norm = part[NRG_NORM_ROPE_Q_ARGS];
-    rival_numbers(c, part, job);
+    (void)c;
     if (norm->x)
         job->x = norm->x;
 }
@@ -113,7 +101,7 @@ const bench_family bench_norm_rope = {
     .prepare = prepare_normed,
     .scan_heads = 8,
     .rival = "x=q,o=q_o,table,w=q's w",
-    .rival_numbers = rival_numbers_normed,
+    .rival_numbers = rival_numbers,
     .ready = ready_normed,
     .aside = "table,q's w",
     .also = BENCH_ROW_IN, /* w: a row of limits is a token's heads */
