@@ -29,8 +29,8 @@ INLINE void NAME(rope)(const rival_job *job, naive_rope how)
 }
 
 /* Heads of one token; w: after a norm of each. */
-INLINE void NAME(turn_heads)(naive_rope how, size_t heads, size_t dim, float eps, const float *table, const float *w,
-                             const ELEMENT *x, ELEMENT *o)
+INLINE void NAME(turn_heads)(naive_rope how, size_t heads, size_t dim, float eps, const float *restrict table,
+                             const float *restrict w, const ELEMENT *restrict x, ELEMENT *restrict o)
 {
     for (size_t i = 0; i < heads * dim; i += dim) {
         if (!w) {
