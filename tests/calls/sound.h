@@ -77,7 +77,7 @@ typedef struct sound_call {
     /* After each call, with its status. May be NULL. */
     void (*after)(nrg_status status);
 
-    const nrg_call *like;             /* of a call without operands: whose operands it looks for, as set_up has them */
+    const nrg_call *like;             /* of a workspace query: the call that it serves, whose set_up sets the pointers */
     const invoke_function *workspace; /* its bytes depend on the number of shares, which is one in SOUND_SHARES */
     int is_part;                      /* another description has the statuses of the function that this one has not */
 

@@ -124,7 +124,7 @@ START_TEST(floats_serve_rms)
 }
 END_TEST
 
-/* Where statistics of other code leave floats too little room, all paths draw the line at the same number. */
+/* All paths change from float to double at the same given statistics. */
 START_TEST(given_on_a_line)
 {
     enum { DIM = 1024 };

@@ -387,7 +387,7 @@ START_TEST(long_rows_with_a_gate)
 }
 END_TEST
 
-/* The bytes of a long row that share a scale are written from its last chunk to the first, and nothing is beside them. */
+/* The bytes of a long row that share a scale are written from the last chunk to the first, and none outside of the row. */
 START_TEST(long_rows_of_bytes)
 {
     enum { ROWS = 3, MOST = 8192, BESIDE = 4096 };
