@@ -4,13 +4,14 @@
     functions.py OUTPUT [DEPFILE]
 
 The first line of a description (src/operands/*.def) names its functions. An argument is the next part of its type. Otherwise it is a
-field, or an operand, of its name in a part that is the library's own. Otherwise it is 0. A line depends on the families of the file in
+field, or an operand, of its name in a part that is the library's own. Those of ABSENT are 0. A line depends on the families of the file in
 src/sources.txt that defines the function."""
 import pathlib
 import re
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
+ABSENT = ("accumulate", "norm")  # parameters that a description of their function may leave out
 files = []  # that were read
 
 
@@ -55,8 +56,10 @@ def arguments(parameters, text, structs, given):
             parts[parts.index(kind)] = None
         elif name in fields and "*" in kind and "const" not in kind:
             values.append(f"own_memory({fields[name]})")
-        else:
+        elif name in fields or name in ABSENT:
             values.append(fields.get(name, "0"))
+        else:
+            sys.exit(f"functions.py: no part has {name}: {text.partition(chr(10))[0]}")
     return f"({', '.join(values)})"
 
 
@@ -80,6 +83,9 @@ def main(output, depfile=None):
             else:
                 line = f"{'WORKSPACE' if parameters[-1][1] == 'bytes' else 'WHOLE'}{begin}{arguments(parameters, text, structs, ('bytes',))})"
             lines += [f"#if {needs[function]}", line, "#endif"]
+    missing = [function for function in prototypes if function + "_check" in prototypes and function not in known]
+    if missing:
+        sys.exit(f"functions.py: no description begins with the names of {', '.join(missing)}")
     pathlib.Path(output).write_text("\n".join(lines + [""]), encoding="utf-8")
     if depfile:
         pathlib.Path(depfile).write_text(f"{output}: {' '.join(files)}\n", encoding="utf-8")
