@@ -56,12 +56,12 @@ void bench_print_help(void)
         stdout);
 }
 
-/* Those of modes, in the order in which these run; others; and where each is told, by its value if it has one. */
+/* Options of nrg-bench. Those of modes come first, in the order in which modes run. */
 static const struct option {
     const char *name;
     const char *bench_args::*told;
     bool has_value;
-    int (*mode)(const bench_args &args); /* NULL: it is none of a mode */
+    int (*mode)(const bench_args &args); /* NULL: not a mode */
 } options[] = {
     {"--selfcheck", &bench_args::selfcheck, false, bench::selfcheck_mode},
     {"--table", &bench_args::table, false, bench::table_mode},
@@ -89,7 +89,7 @@ static const struct option {
     {"--only", &bench_args::only_told, true, nullptr},
 };
 
-/* Of an option that takes a value, as "--name value" or "--name=value"; another option is none. */
+/* Reads the value of an option, as "--name value" or "--name=value"; returns false for another option. */
 static bool value_of(const char *name, int argc, char **argv, int *i, const char **value)
 {
     const size_t length = strlen(name);

@@ -72,6 +72,8 @@ static Options parse(char **argv)
         {"--bits-differ", [&](const char *value) { o.differ.insert(value); }},
         {"--only",
          [&](const char *value) {
+             if (o.only)
+                 die(value, "--only is given twice");
              try {
                  o.only.emplace(value, std::regex::extended | std::regex::nosubs);
              } catch (const std::regex_error &) {

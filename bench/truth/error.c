@@ -32,7 +32,7 @@ static double worst_of(const truth *t, const rival_job *j, nrg_dtype dtype)
 }
 
 /* The truth is asked for once by nrg and then by its rivals, of one op: the last one is kept. That of sandwich norms is made of
- * results, too: it is another one for whoever has computed them. */
+ * results, too: it differs between nrg and a rival. */
 static const truth *truth_for(const bench_case *c, truth_maker *maker, const rival_job *job)
 {
     static truth kept;

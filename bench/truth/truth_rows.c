@@ -1,5 +1,5 @@
-/* Rows: softmax and its logarithm, rotations, activations, gated linear units, sandwich norms; and whose truth is made by whom.
- * Not of softmax's gradient, since the benchmark's numbers are no rows of it.
+/* Rows: softmax and its logarithm, rotations, activations, gated linear units, sandwich norms; and the table of the
+ * function that computes each op's truth. Softmax's gradient has none: the benchmark's inputs are no outputs of softmax.
  *
  * SPDX-License-Identifier: MIT */
 #include <string.h>
