@@ -67,7 +67,7 @@ static inline int nrg_lowest_bit(unsigned bits)
 #define NRG_UNROLL_3
 #else
 #define NRG_INLINE static inline __attribute__((always_inline))
-/* A number of which the compiler is not to know where it comes from. */
+/* A number or a pointer of which the compiler is not to know where it comes from. */
 #define NRG_IN_REGISTER(number) __asm__ volatile("" : "+r"(number))
 /* Before a loop of at most three turns that gcc alone unrolls too late, so that what it reads stays in memory. */
 #define NRG_UNROLL_3 _Pragma("GCC unroll 3")

@@ -3,8 +3,8 @@
  * SPDX-License-Identifier: MIT */
 #include "../operands/activation.h"
 #include "../operands/place.h"
-#include "planes.h"
 #include "call.h"
+#include "planes.h"
 
 #define NRG_MAKE "../operands/table.h"
 #include "../operands/activation_calls.def"
@@ -50,13 +50,13 @@ static inline nrg_status run_flat(nrg_activation_kernel *const *kernels, const n
     return NRG_OK;
 }
 
-/* All calls that are not plainly sound. */
-NRG_OWN_FRAME nrg_status check_flat(nrg_activation_kernel *const *kernels, const nrg_call *call, nrg_activation_flat args,
-                                    int ith, int nth)
+/* All calls that are not plainly sound: their bytes. */
+NRG_OWN_FRAME nrg_status check_flat(size_t *bytes, const nrg_call *call, nrg_activation_flat args, int ith, int nth)
 {
     nrg_laid l;
     const nrg_status status = nrg_lay(&l, call, (const void *const[]){&args}, ith, nth);
-    return status == NRG_OK ? run_flat(kernels, &args, l.bytes, ith, nth) : status;
+    *bytes = l.bytes;
+    return status;
 }
 
 NRG_TABLES(activation)
@@ -65,9 +65,10 @@ nrg_status nrg_activation_forward(nrg_activation g, nrg_dtype dtype, size_t coun
 {
     const nrg_activation_flat args = flat_of(g, dtype, count, x, NULL, o);
     nrg_laid l;
-    if (activation_forward_precheck(&args, ith, nth, &l) == NRG_OK)
-        return run_flat(NRG_KERNELS_OF(activation, dtype), &args, l.bytes, ith, nth);
-    return check_flat(NRG_KERNELS_OF(activation, dtype), &nrg_call_activation_forward, args, ith, nth);
+    nrg_status status = activation_forward_precheck(&args, ith, nth, &l);
+    if (status != NRG_OK)
+        status = check_flat(&l.bytes, &nrg_call_activation_forward, args, ith, nth);
+    return status == NRG_OK ? run_flat(NRG_KERNELS_OF(activation, dtype), &args, l.bytes, ith, nth) : status;
 }
 
 nrg_status nrg_activation_forward_check(nrg_activation g, nrg_dtype dtype, size_t count, const void *x, void *o)
@@ -84,9 +85,10 @@ nrg_status nrg_activation_backward(nrg_activation g, nrg_dtype dtype, size_t cou
 {
     const nrg_activation_flat args = flat_of(g, dtype, count, x, d_o, dx);
     nrg_laid l;
-    if (activation_backward_precheck(&args, ith, nth, &l) == NRG_OK)
-        return run_flat(NRG_KERNELS_OF(activation_backward, dtype), &args, l.bytes, ith, nth);
-    return check_flat(NRG_KERNELS_OF(activation_backward, dtype), &nrg_call_activation_backward, args, ith, nth);
+    nrg_status status = activation_backward_precheck(&args, ith, nth, &l);
+    if (status != NRG_OK)
+        status = check_flat(&l.bytes, &nrg_call_activation_backward, args, ith, nth);
+    return status == NRG_OK ? run_flat(NRG_KERNELS_OF(activation_backward, dtype), &args, l.bytes, ith, nth) : status;
 }
 
 nrg_status nrg_activation_backward_check(nrg_activation g, nrg_dtype dtype, size_t count, const void *x, const void *d_o,

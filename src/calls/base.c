@@ -47,6 +47,7 @@ const char *nrg_status_string(nrg_status status)
         [NRG_ERR_ISA_UNKNOWN] = "no path has this name or number",
         [NRG_ERR_ISA_UNSUPPORTED] = "this build of nrg lacks the path, or this CPU or its operating system does not support it",
     };
+    _Static_assert(sizeof sentences / sizeof sentences[0] == NRG_ERR_ISA_UNSUPPORTED + 1, "a sentence for each status");
     return (unsigned)status < sizeof sentences / sizeof sentences[0] ? sentences[status] : "unknown status";
 }
 

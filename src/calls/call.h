@@ -7,7 +7,8 @@
 
 #include "../internal.h"
 
-/* A function with a frame of its own: what checking takes shall not lie below the kernel. */
+/* A function that is not inlined, so that its locals are on the stack only while it runs: those of a check are gone before the
+ * kernel begins. */
 #define NRG_OWN_FRAME static __attribute__((noinline))
 
 /* The tables of an op, one for each dtype: a kernel for every path of the build, or the link fails. The file of a call has this

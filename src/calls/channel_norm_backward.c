@@ -5,8 +5,8 @@
 #include "../job/channel_norm.h"
 #include "../operands/channel_norm_backward.h"
 #include "../operands/check.h"
-#include "reduce.h"
 #include "call.h"
+#include "reduce.h"
 
 #define NRG_MAKE "../operands/table.h"
 #include "../operands/channel_norm_backward_calls.def"

@@ -1,9 +1,9 @@
 /* The public layer of the embedding layer, forward: checks the arguments once, then calls through the table.
  *
  * SPDX-License-Identifier: MIT */
+#include "call.h"
 #include "embed_inputs.h"
 #include "quick.h"
-#include "call.h"
 
 #define NRG_MAKE "../operands/table.h"
 #include "../operands/embed_calls.def"

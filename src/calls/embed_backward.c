@@ -5,8 +5,8 @@
 #include "../operands/check.h"
 #include "../operands/embed.h"
 #include "../operands/place.h"
-#include "embed_rows.h"
 #include "call.h"
+#include "embed_rows.h"
 
 /* Shares end at whole columns of this many: whole steps of every kernel, and whole cache lines. */
 enum { COLUMNS = 64 };

@@ -41,7 +41,7 @@ static inline embed_call embed_call_of(const nrg_embed_args *a, const nrg_embed_
     return call;
 }
 
-/* Makes the inputs the job's terms. The last check: whether every row that is picked is there. */
+/* Fills the terms of the job. Returns NRG_ERR_POSITION if an id or a position is outside of its table. */
 static inline nrg_status embed_terms(nrg_embed_job *job, const embed_call *call)
 {
     const nrg_embed_args *a = call->args;

@@ -4,8 +4,8 @@
 #include "../job/quantize.h"
 #include "../operands/glu.h"
 #include "../operands/place.h"
-#include "planes.h"
 #include "call.h"
+#include "planes.h"
 
 #define NRG_MAKE "../operands/table.h"
 #include "../operands/glu_calls.def"

@@ -6,11 +6,11 @@
 #include "../job/norm.h"
 #include "../operands/norm.h"
 #include "../operands/place.h"
+#include "call.h"
 #include "norm_formula.h"
 #include "norm_quant.h"
 #include "planes.h"
 #include "quick.h"
-#include "call.h"
 
 #define NRG_MAKE "../operands/table.h"
 #include "../operands/norm_calls.def"
@@ -361,7 +361,7 @@ NRG_OWN_FRAME nrg_status forward(enum nrg_norm_part part, const nrg_norm_spec *s
 #define NRG_NAME norm_forward
 #include "../operands/precheck.h"
 
-/* The job of rows in a matrix with any options, in a frame of its own. Whether they are plainly sound. */
+/* The job of rows in a matrix with any options. Returns whether they are plainly sound. */
 NRG_OWN_FRAME int matrix_job(nrg_norm_job *job, nrg_norm_quant *quant, const nrg_norm_spec *s, const nrg_norm_args *a, int ith,
                              int nth)
 {
@@ -419,8 +419,7 @@ nrg_status nrg_norm_forward(const nrg_norm_spec *spec, const nrg_norm_args *args
     return NRG_OK;
 }
 
-/* A half of a pass where rows have nothing but w and b beside them: whether it is plainly sound, and then it is done. In a frame
- * of its own, which is gone where the checker is asked. */
+/* A half of a pass where rows have nothing but w and b beside them: whether it is plainly sound, and then it is done. */
 NRG_OWN_FRAME int run_half(enum nrg_norm_part part, const nrg_norm_spec *s, const nrg_norm_args *a,
                            nrg_row_statistics *statistics, int ith, int nth)
 {

@@ -4,10 +4,10 @@
  * SPDX-License-Identifier: MIT */
 #include "norm_backward.h"
 #include "../operands/place.h"
+#include "call.h"
 #include "norm_formula.h"
 #include "planes.h"
 #include "reduce.h"
-#include "call.h"
 
 /* Rows of the kernel: groups that share one w and b are rows. */
 static size_t rows_of(const nrg_norm_spec *spec, const nrg_norm_backward_args *args)

@@ -6,8 +6,8 @@
 
 #include "../job/norm.h"
 #include "../job/quantize.h"
-#include "planes.h"
 #include "call.h"
+#include "planes.h"
 
 /* Of a spec and of args, nrg_norm_args or nrg_norm_sandwich_args. */
 #define NRG_NORM_QUANT(spec, a, q_stride_, scales_stride_)                                                                       \

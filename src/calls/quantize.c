@@ -4,8 +4,8 @@
 #include "../job/quantize.h"
 #include "../operands/place.h"
 #include "../operands/quantize.h"
-#include "planes.h"
 #include "call.h"
+#include "planes.h"
 
 #define NRG_MAKE "../operands/table.h"
 #include "../operands/quantize_calls.def"

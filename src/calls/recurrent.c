@@ -4,8 +4,8 @@
 #include "../job/recurrent.h"
 #include "../operands/check.h"
 #include "../operands/recurrent.h"
-#include "reduce.h"
 #include "call.h"
+#include "reduce.h"
 
 #define NRG_MAKE "../operands/table.h"
 #include "../operands/recurrent_calls.def"

@@ -14,8 +14,8 @@ _Static_assert((int)NRG_RELATIVE_SCORES_TABLE == (int)NRG_RELATIVE_VALUES_TABLE 
                    (int)NRG_RELATIVE_SCORES_Q == (int)NRG_RELATIVE_BACKWARD_Q,
                "operands of one number, whichever the call");
 
-/* A job whose end is not behind its begin has nothing
- * to do. Operands that a call does not have are NULL; the strides of ignored ones are 0. */
+/* A job whose end is not behind its begin has nothing to do. Operands that a call does not have are NULL; the strides of ignored
+ * ones are 0. */
 NRG_OWN_FRAME nrg_status make_job(nrg_relative_job *job, const nrg_call *call, const nrg_relative_args *a, int ith, int nth)
 {
     nrg_laid l;

@@ -11,7 +11,7 @@ enum { NRG_COPIES = 1280 };
 /* Where the operands of a sound call lie, for its job. */
 typedef struct nrg_laid {
     size_t bytes;                            /* of all operands, as often as they are there; at most SIZE_MAX */
-    size_t stride[NRG_OPERANDS][NRG_LEVELS]; /* in bytes, real ones in the place of 0; 0 of what is absent */
+    size_t stride[NRG_OPERANDS][NRG_LEVELS]; /* in bytes, never 0 for dense; only of the levels that a description has */
 } nrg_laid;
 
 /* A call whose arguments are sound. */

@@ -5,8 +5,8 @@
  *                                        with its size, ABSENT the same and may be NULL, OWN is the library's own
  *   FIELD(p, field, low, high, STATUS)   an enum or a reserved field of four bytes, and NRG_ERR_STATUS where it is out of range
  *   TYPE(ID, dtype)                      a dtype that operands have, and t_ID in the lines below
- *   DTYPE(ID, p, field)                  both of a field that has the dtype
- *   OWN_DTYPE(ID, p, field)              both of a field that may have another one than p->dtype
+ *   DTYPE(ID, p, field)                  FIELD and TYPE of p->field, a dtype
+ *   OWN_DTYPE(ID, p, field)              FIELD and TYPE of p->field, where 0 means p->dtype
  *   NUMBER(ID, value)                    a number that shapes are told in, and n_ID; n_ONE is 1
  *   RULE(STATUS, holds)                  NRG_ERR_STATUS where it does not
  *   CHECK(status)                        the same of a function that returns a status

@@ -37,8 +37,9 @@ static inline uint64_t nrg_embed_order_doubles(size_t tokens, size_t table_rows)
 /* Doubles of the workspace. SIZE_MAX: its bytes, or numbers of rows, do not fit. */
 size_t nrg_embed_space(const nrg_embed_backward_args *a, const nrg_embed_gradients *gradients);
 
-/* What is wrong with the number of tables, or with the sizes of this version's; with gradients. */
+/* Returns what is wrong with the number of tables, or with their sizes. */
 nrg_status nrg_embed_check_tables(const void *tables, size_t count, const void *copies, size_t size);
+/* Returns what is wrong with terms and their gradients. */
 nrg_status nrg_embed_check_terms_of(const nrg_embed_gradients *gradients);
 
 /* Whether a term has numbers that it may have. */

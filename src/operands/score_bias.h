@@ -36,8 +36,9 @@ typedef struct nrg_alibi_args {
     size_t diagonals_stride;
 } nrg_alibi_args;
 
-/* Whether distances are such that the product of each and a float is exact in double. */
 enum { NRG_BIAS_DISTANCE_MOST = 1 << 29 };
+
+/* Whether the product of each distance and a float is exact in double. */
 static inline int nrg_bias_distances_fit(const nrg_score_bias_spec *s)
 {
     const int64_t most = NRG_BIAS_DISTANCE_MOST, first = s->first_position;

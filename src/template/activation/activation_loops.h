@@ -1,7 +1,7 @@
 /* The loops of the activations: they read steps of x, compute g and g′ (activation_functions.h), multiply and store.
  *
  * What a loop computes is a constant in it (act_kind). Whether it multiplies, prefetches and streams, it tests once a step.
- * Loops that neither prefetch nor stream are a tenth shorter, but from memory they are slower: 0.8 to 1.05 of the speed if a
+ * Rejected: loops that neither prefetch nor stream, for a tenth of the code. From memory they have 0.8 to 1.05 of the speed if a
  * caller prefetches a block at a time, and 0.55 to 0.9 if results pass through a block (EPYC Zen 4).
  * activations.def lists the loops.
  *

@@ -200,9 +200,9 @@ NRG_BY_DTYPE(apply_columns_fast, (run), const channel_run *run)
  * do1 goes from x, y and d to where it is kept or staged. In chunks of 192 elements, with a call each for o1, for the slopes and
  * for the product, a backward pass took 1.3 to 2 times as long. */
 
-/* Whether parts of a step are full steps with masks. Otherwise they go vector by vector: with masks, two thirds of the code were
- * for parts (AVX2). But AVX-512 masks are short, and a second loop has its constants to load: do1 of planes, of which each is a
- * call, took 1.08 times as long (group norm with SiLU, 8x512x7x7). */
+/* Whether parts of a step are full steps with masks. Otherwise they go vector by vector: masks take
+ * two thirds of the code with AVX2. AVX-512 masks are short, and a second loop has constants to load: for do1 of planes, each of
+ * which is a call, masks are 1.08 times as fast (group norm with SiLU, 8x512x7x7). */
 NRG_INLINE int parts_are_masked(apply_policy P) { return VN == 16 && P.slope && P.planes; }
 
 /* The first n floats of a step of G vectors; others are 0. */
