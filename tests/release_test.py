@@ -124,7 +124,7 @@ with tarfile.open(WORK / "once" / f"{NAME}.tar.gz") as tar:
     good({name for name, member in members.items() if not member.isdir()} == expected, f"the sdist lacks {expected - set(members)} or has more files")
     good(all(member.uid == member.gid == 0 and not member.uname for member in members.values()), "the sdist names a user")
 with zipfile.ZipFile(WORK / "once" / wheels[0]) as wheel:
-    good({"nrg/__init__.py", "nrg/_abi.py", "nrg/_replay.abi3.so", "nrg/libnrg.so", f"{NAME}.dist-info/METADATA", f"{NAME}.dist-info/RECORD"} <= set(wheel.namelist()),
+    good({"nrg/__init__.py", "nrg/_abi.py", "nrg/_public.py", "nrg/_replay.abi3.so", "nrg/libnrg.so", f"{NAME}.dist-info/METADATA", f"{NAME}.dist-info/RECORD"} <= set(wheel.namelist()),
          f"the wheel contains only {wheel.namelist()}")
     good({f"nrg/{file.name}" for file in (CLONE / "python/nrg").iterdir()} <= set(wheel.namelist()), "the wheel lacks files of python/nrg")
     good(f"\nVersion: {VERSION}\n" in wheel.read(f"{NAME}.dist-info/METADATA").decode(), "the wheel has another version")

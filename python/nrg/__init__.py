@@ -17,9 +17,6 @@ docs/reference/python.md compares nrg with PyTorch. The headers in include/nrg h
 
 Functions by task. Each forward function f has a backward function f_backward, unless noted.
 
-    convert bf16          to_bf16  from_bf16 (no backward)
-    inspect               isa  isas  set_isa  use_isa  isa_reason  version  numbers_version  fp_environment
-    use with PyTorch      nrg.torch
 """
 
 from . import _public
@@ -29,5 +26,9 @@ from ._public import *
 
 __all__ = ["Error", "fp_environment", "from_bf16", "isa", "isa_reason", "isas", "numbers_version", "set_isa", "to_bf16", "use_isa", "version"]
 __all__ += _public.__all__
-__doc__ = f"{__doc__}{_public.INDEX}"
+__doc__ += _public.INDEX + """\
+    convert bf16          to_bf16  from_bf16 (no backward)
+    inspect               isa  isas  set_isa  use_isa  isa_reason  version  numbers_version  fp_environment
+    use with PyTorch      nrg.torch
+"""
 __version__ = version()

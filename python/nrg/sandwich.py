@@ -1,6 +1,6 @@
 """A norm, the residual, and the next norm, in one call (nrg/norm_sandwich.h).
 
-    twice, with residual  sandwich_norm"""
+    two norms, residual   sandwich_norm"""
 from __future__ import annotations
 
 from typing import Any, Dict, NamedTuple, Optional, Tuple, overload

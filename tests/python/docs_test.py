@@ -60,7 +60,7 @@ class Docs(Case):
 
     def test_help_has_an_index(self):
         text = pydoc.render_doc(nrg, renderer=pydoc.plaintext)
-        index = nrg.__doc__.split("Functions by task.")[1].split("Every function reads")[0]
+        index = nrg.__doc__.split("Functions by task.")[1]
         for name in nrg.__all__:
             self.assertIn(name, text)
             forward = name[:-len("_backward")] if name.endswith("_backward") and hasattr(nrg, name[:-len("_backward")]) else name
@@ -99,7 +99,7 @@ class Docs(Case):
             self.assertEqual(function(*arguments, **given).tobytes(), function(*arguments).tobytes(), function.__name__)
 
     def test_the_index_lists_functions(self):
-        lines = re.findall(r"^    \w.*?  +(.*)$", nrg.__doc__.split("Functions by task.")[1].split("Every function reads")[0], re.M)
+        lines = re.findall(r"^    \w.*?  +(.*)$", nrg.__doc__.split("Functions by task.")[1], re.M)
         self.assertGreater(len(lines), 15)
         for name in re.findall(r"(?:^|  )(\w+)(?=$|  | \()", "\n".join(lines), re.M):
             self.assertTrue(hasattr(nrg, name), name)
