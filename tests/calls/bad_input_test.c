@@ -301,12 +301,14 @@ static void word(trial *t, int part, size_t at, const void *value, size_t bytes,
 {
     nrg_sizes sizes;
     verdict_operand operands[NRG_OPERANDS];
-    uint64_t was;
+    uint64_t was, is = 0;
     memcpy(&was, t->parts[part] + at, bytes);
+    memcpy(&is, value, bytes);
     set_bytes(t->part[part], at, value, bytes);
     const void *const *const parts = (const void *const *)t->part;
     const int options_fit = verdict_measure(call_of(t), parts, &sizes, operands) == NRG_OK,
-              may_run = options_fit && may_be_accepted && is_in_memory(t, operands);
+              may_run = options_fit && may_be_accepted && is < UINT64_MAX - 4096 && /* no ignored pointer to the end of memory */
+                        is_in_memory(t, operands);
     if (may_run)
         nothing_is_written(t);
     if (!options_fit || may_run) {
