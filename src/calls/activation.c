@@ -50,7 +50,7 @@ static inline nrg_status run_flat(nrg_activation_kernel *const *kernels, const n
     return NRG_OK;
 }
 
-/* All calls that are not plainly sound: their bytes. */
+/* Checks a call that the precheck does not accept, and finds its bytes. */
 NRG_OWN_FRAME nrg_status check_flat(size_t *bytes, const nrg_call *call, nrg_activation_flat args, int ith, int nth)
 {
     nrg_laid l;

@@ -165,7 +165,7 @@ NRG_INLINE int rope_is_plain(nrg_rope_job *const job[2], quick_operand o[2], con
     return sound & ((a->table_ids != NULL) | (table_rows >= tokens));
 }
 
-/* What rope_is_plain leaves to its caller, for the last: whether each of table_ids is a row of the table. */
+/* Whether each of table_ids is a row of the table. A caller of rope_is_plain tests this as well, after all else. */
 static inline int rope_plain_ids_fit(const nrg_rope_args *a)
 {
     return !a->table_ids || rope_positions_fit(a->table_ids, a->tokens, a->table_rows);

@@ -11,7 +11,7 @@ enum { NRG_COPIES = 1280 };
 /* Where the operands of a sound call lie, for its job. */
 typedef struct nrg_laid {
     size_t bytes;                            /* of all operands, as often as they are there; at most SIZE_MAX */
-    size_t stride[NRG_OPERANDS][NRG_LEVELS]; /* in bytes, never 0 for dense; only of the levels that a description has */
+    size_t stride[NRG_OPERANDS][NRG_LEVELS]; /* in bytes, where the caller may have 0; only levels of the description are set */
 } nrg_laid;
 
 /* A call whose arguments are sound. */
