@@ -20,7 +20,8 @@ NRG_INLINE void rope_interleaved_far(const rope_heads *h, const float *cosines, 
     for (size_t left = h->count; left; left--, x += h->x_stride, o += h->o_stride)
         for (size_t i = begin; i < end; i += step) {
             vf v[V_ROPE];
-            rope_prefetch(x, i, step, D);
+            if (h->ahead)
+                rope_prefetch(x, i, step, D);
             load_step(v, V_ROPE, x, i, step, D);
             NRG_UNROLL
             for (int j = 0; j < V_ROPE; j++) {
@@ -40,8 +41,10 @@ NRG_INLINE void rope_halves_far(const rope_heads *h, const float *cosines, const
     for (size_t left = h->count; left; left--, x += h->x_stride, o += h->o_stride)
         for (size_t i = begin; i < end; i += step) {
             vf a[V_ROPE / 2], b[V_ROPE / 2], rotated[V_ROPE / 2];
-            rope_prefetch(x, i, step, D);
-            rope_prefetch(x, i + h->pairs, step, D);
+            if (h->ahead) {
+                rope_prefetch(x, i, step, D);
+                rope_prefetch(x, i + h->pairs, step, D);
+            }
             load_step(a, V_ROPE / 2, x, i, step, D);
             load_step(b, V_ROPE / 2, x, i + h->pairs, step, D);
             NRG_UNROLL
@@ -240,6 +243,9 @@ NRG_INLINE void rope(const nrg_rope_job *job, nrg_dtype D)
             .sign = j.backward ? -1.0f : 1.0f,
             .far = far || stream,
             .stream = stream,
+            /* f32 512x4096, Zen 4, AVX2: beside ordinary stores to another place prefetches take 1.3 times as long, beside
+             * streamed ones 0.8 of the time */
+            .ahead = stream || in_place,
         };
         if (rotated != j.dim && !in_place)
             rope_copy(&h, j.offset, j.dim, size);

@@ -14,7 +14,8 @@ typedef struct rope_heads {
     size_t x_stride, o_stride, count;
     size_t pairs;
     float sign;      /* -1 backward */
-    int far, stream; /* far: x is prefetched */
+    int far, stream; /* far: head by head */
+    int ahead;       /* x is prefetched, of bf16 wherever it is far */
 } rope_heads;
 
 NRG_INLINE vf rope_alternate(void)
