@@ -425,50 +425,21 @@ static int find_op(const char *name)
 
 int command_check(char **arguments)
 {
-    enum { QUICK, FULL, ISA, OP, HASH, CASES, HELP };
+    enum { QUICK, FULL, ISA, OP, HASH, CASES, HELP, OPTIONS };
     static const cli_option options[] = {{"quick", 0, 0}, {"full", 0, 0},  {"isa", 0, 1},    {"op", 0, 1},
                                          {"hash", 0, 0},  {"cases", 0, 0}, {"help", 'h', 0}, {NULL, 0, 0}};
-    cli_reader reader = {arguments, 0};
-    sweep_level level = SWEEP_DEFAULT;
-    int only = -1, hash = 0, cases = 0;
-    const char *op = NULL;
-    for (;;) {
-        const char *value;
-        nrg_isa isa;
-        switch (cli_next(&reader, options, &value)) {
-        case CLI_END:
-            if (cases && !hash)
-                return cli_refuse("--cases needs --hash");
-            return hash ? print_hashes(level, only, op, cases) : check_paths(level, only, op);
-        case CLI_OPERAND:
-            return cli_refuse("expected no arguments, got '%s'", value);
-        case HELP:
-            fputs(check_help, stdout);
-            return CLI_DONE;
-        case QUICK:
-            level = SWEEP_QUICK;
-            break;
-        case FULL:
-            level = SWEEP_FULL;
-            break;
-        case HASH:
-            hash = 1;
-            break;
-        case CASES:
-            cases = 1;
-            break;
-        case ISA:
-            if (!cli_isa(value, &isa))
-                return CLI_REFUSED;
-            only = (int)isa;
-            break;
-        case OP:
-            if (!find_op(value))
-                return CLI_REFUSED;
-            op = value;
-            break;
-        default:
-            return CLI_REFUSED;
-        }
-    }
+    const char *value[OPTIONS] = {NULL};
+    nrg_isa isa = NRG_ISA_SCALAR;
+    const int status = cli_collect(arguments, options, CLI_NO_OPERAND, value);
+    if (status == CLI_HELP_GIVEN)
+        fputs(check_help, stdout);
+    if (status != CLI_DONE)
+        return status == CLI_HELP_GIVEN ? CLI_DONE : status;
+    if ((value[ISA] && !cli_isa(value[ISA], &isa)) || (value[OP] && !find_op(value[OP])))
+        return CLI_REFUSED;
+    if (value[CASES] && !value[HASH])
+        return cli_refuse("--cases needs --hash");
+    const sweep_level level = value[FULL] ? SWEEP_FULL : value[QUICK] ? SWEEP_QUICK : SWEEP_DEFAULT;
+    const int only = value[ISA] ? (int)isa : -1;
+    return value[HASH] ? print_hashes(level, only, value[OP], value[CASES] != NULL) : check_paths(level, only, value[OP]);
 }

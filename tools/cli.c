@@ -19,7 +19,7 @@
 
 static const char *command;
 
-/* Set: cli_next prints the options and reads nothing. */
+/* Set: cli_collect prints the options and reads nothing. */
 static int only_list;
 
 void cli_set_command(const char *name) { command = name; }
@@ -48,6 +48,9 @@ int complain(const char *format, ...)
 /* One option had two names in 0.3, by command; each command takes both. */
 static const char *const twins[][2] = {{"act", "activation"}, {"first", "first-position"}};
 
+/* What next_argument finds instead of an option. ERROR: there was a complaint. */
+enum { END = -2, OPERAND = -3, ERROR = -4 };
+
 static int is_name(const char *name, const char *text, size_t length)
 {
     return strlen(name) == length && memcmp(name, text, length) == 0;
@@ -62,7 +65,7 @@ static int find_option(const cli_option *options, const char *name, size_t lengt
     for (int i = 0; options[i].name; i++)
         if (is_name(options[i].name, name, length) || (twin && strcmp(options[i].name, twin) == 0))
             return i;
-    return CLI_ERROR;
+    return ERROR;
 }
 
 static int find_letter(const cli_option *options, char letter)
@@ -70,13 +73,7 @@ static int find_letter(const cli_option *options, char letter)
     for (int i = 0; options[i].name; i++)
         if (options[i].letter == letter)
             return i;
-    return CLI_ERROR;
-}
-
-static void list_options(const cli_option *options)
-{
-    for (int i = 0; options[i].name; i++)
-        printf("--%s\n", options[i].name);
+    return ERROR;
 }
 
 /* An option with one dash is compared too: -mask is near to --mask. */
@@ -92,67 +89,69 @@ static void refuse_option(const cli_option *options, const char *argument, const
         complain("unknown option %s; see nrg %s --help", argument, command ? command : "COMMAND");
 }
 
-int cli_next(cli_reader *reader, const cli_option *options, const char **value)
+typedef struct argument_reader {
+    char **next;
+    int only_operands;
+} argument_reader;
+
+/* The index of the next argument's option, or one of those above. *value: its value, or the operand. */
+static int next_argument(argument_reader *reader, const cli_option *options, const char **value)
 {
     const char *argument = *reader->next;
-    if (only_list) {
-        list_options(options);
-        return CLI_ERROR;
-    }
     *value = argument;
     if (!argument)
-        return CLI_END;
+        return END;
     reader->next++;
     if (reader->only_operands || argument[0] != '-' || !argument[1])
-        return CLI_OPERAND;
+        return OPERAND;
     if (strcmp(argument, "--") == 0) {
         reader->only_operands = 1;
-        return cli_next(reader, options, value);
+        return next_argument(reader, options, value);
     }
     const char *equals = NULL;
-    int found = CLI_ERROR;
+    int found = ERROR;
     if (argument[1] == '-') {
         equals = strchr(argument, '=');
         found = find_option(options, argument + 2, equals ? (size_t)(equals - argument - 2) : strlen(argument + 2));
     } else if (!argument[2]) {
         found = find_letter(options, argument[1]);
     }
-    if (found == CLI_ERROR) {
+    if (found == ERROR) {
         refuse_option(options, argument, equals);
-        return CLI_ERROR;
-    }
-    if (!options[found].takes_value) {
-        if (equals) {
-            complain("--%s: expected no value, got '%s'", options[found].name, equals + 1);
-            return CLI_ERROR;
-        }
+    } else if (!options[found].takes_value && equals) {
+        complain("--%s: expected no value, got '%s'", options[found].name, equals + 1);
+        return ERROR;
     } else if (equals) {
         *value = equals + 1;
-    } else {
+    } else if (options[found].takes_value) {
         *value = *reader->next;
         if (!*value) {
             complain("%s: expected a value, got none", argument);
-            return CLI_ERROR;
+            return ERROR;
         }
         reader->next++;
     }
     return found;
 }
 
-int cli_collect(char **arguments, const cli_option *options, int operand, int help, const char **value)
+int cli_collect(char **arguments, const cli_option *options, int operand, const char **value)
 {
-    cli_reader reader = {arguments, 0};
-    for (;;) {
+    argument_reader reader = {arguments, 0};
+    for (int i = 0; only_list && options[i].name; i++)
+        printf("--%s\n", options[i].name);
+    while (!only_list) {
         const char *text;
-        int found = cli_next(&reader, options, &text);
-        if (found == CLI_END)
+        int found = next_argument(&reader, options, &text);
+        if (found == END)
             return CLI_DONE;
-        if (found == CLI_ERROR)
-            return CLI_REFUSED;
-        if (found == help)
-            return CLI_HELP_GIVEN;
-        if (found == CLI_OPERAND)
+        if (found == ERROR)
+            break;
+        if (found == OPERAND)
             found = operand;
+        if (found == CLI_NO_OPERAND)
+            return cli_refuse("expected no arguments, got '%s'", text);
+        if (!options[found + 1].name)
+            return CLI_HELP_GIVEN;
         if (value[found]) {
             if (options[found].takes_value)
                 return cli_refuse("--%s: expected once, got '%s' and '%s'", options[found].name, value[found], text);
@@ -160,6 +159,7 @@ int cli_collect(char **arguments, const cli_option *options, int operand, int he
         }
         value[found] = text;
     }
+    return CLI_REFUSED;
 }
 
 int cli_is_standard(const char *name) { return strcmp(name, "-") == 0; }

@@ -37,27 +37,17 @@ typedef struct cli_option {
     char takes_value;
 } cli_option;
 
-typedef struct cli_reader {
-    char **next; /* ends with NULL, as argv does */
-    int only_operands;
-} cli_reader;
-
-enum { CLI_END = -1, CLI_OPERAND = -2, CLI_ERROR = -3 };
-
-/* The next argument: its index in options, whose end is an entry without a name; or CLI_OPERAND, CLI_END, CLI_ERROR (which has
- * been complained about). *value is the option's value (--name VALUE, --name=VALUE, -n VALUE) or the operand. */
-int cli_next(cli_reader *reader, const cli_option *options, const char **value);
-
-/* While `on`, cli_next reads no argument: it prints the options of the command, one a line, and returns CLI_ERROR. Completion in
- * shells uses this, so that it has the list of the parser. */
+/* While `on`, cli_collect reads no argument: it prints the options of the command, one a line, and returns CLI_REFUSED.
+ * Completion in shells uses this, so that it has the list of the parser. */
 void cli_only_list(int on);
 int cli_only_lists(void);
 
-/* Sorts all arguments: value[i] is that of options[i], for those without a value the option itself; an operand is the value of
- * options[operand]. Nothing may be given twice, since one of the two would have no effect. Returns CLI_DONE, CLI_REFUSED after a
- * complaint, or CLI_HELP_GIVEN as soon as options[help] comes. */
-enum { CLI_HELP_GIVEN = -1 }; /* instead of an exit status */
-int cli_collect(char **arguments, const cli_option *options, int operand, int help, const char **value);
+/* Sorts all arguments, which end with NULL: value[i] is that of options[i] (--name VALUE, --name=VALUE, -n VALUE), for those
+ * without a value the option itself; an operand is the value of options[operand], or refused. The last of the options, before an
+ * entry without a name, is --help. Nothing may be given twice, since one of the two would have no effect. Returns CLI_DONE,
+ * CLI_REFUSED after a complaint, or CLI_HELP_GIVEN as soon as --help comes. */
+enum { CLI_HELP_GIVEN = -1, CLI_NO_OPERAND = -1 };
+int cli_collect(char **arguments, const cli_option *options, int operand, const char **value);
 
 /* Whether the name of a file stands for standard input or output. */
 int cli_is_standard(const char *name);

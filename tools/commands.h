@@ -14,6 +14,12 @@ typedef struct named_command {
 /* NULL after a complaint: an unknown `what`, "command" or "kind"; `see` lists them. */
 const named_command *command_find(const named_command *list, const char *name, const char *what, const char *see);
 
+/* Whether an argument asks for help. */
+int command_is_help(const char *argument);
+
+/* Prints the names, a line each, for completion in shells. */
+void command_print_names(const named_command *list);
+
 /* Runs the command that the first argument names. */
 int nrg_command(char **arguments);
 

@@ -208,7 +208,7 @@ static const char help_end[] =
 
 int file_command_run(const file_command *command, void *request, char **arguments)
 {
-    enum { ISA_FROM_END = 2, HELP_FROM_END = 1 };
+    enum { ISA_FROM_END = 2 };
     npy_array arrays[FILE_INPUTS + FILE_OUTPUTS];
     file_call call;
     output_set set;
@@ -220,7 +220,7 @@ int file_command_run(const file_command *command, void *request, char **argument
     call.command = command;
     call.request = request;
     cli_set_command(command->name);
-    int status = cli_collect(arguments, command->options, command->operand, command->count - HELP_FROM_END, call.value);
+    int status = cli_collect(arguments, command->options, command->operand, call.value);
     if (status == CLI_HELP_GIVEN) {
         fputs(command->help, stdout);
         fputs(help_end, stdout);

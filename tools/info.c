@@ -23,17 +23,12 @@ static const char *yes_no(int yes) { return yes ? "yes" : "no"; }
 int command_info(char **arguments)
 {
     static const cli_option options[] = {{"help", 'h', 0}, {NULL, 0, 0}};
-    cli_reader reader = {arguments, 0};
-    const char *value;
-    int found = cli_next(&reader, options, &value);
-    if (found == 0) {
+    const char *value[sizeof options / sizeof options[0]] = {NULL};
+    const int status = cli_collect(arguments, options, CLI_NO_OPERAND, value);
+    if (status == CLI_HELP_GIVEN)
         fputs(info_help, stdout);
-        return CLI_DONE;
-    }
-    if (found == CLI_OPERAND)
-        complain("expected no arguments, got '%s'", value);
-    if (found != CLI_END)
-        return CLI_REFUSED;
+    if (status != CLI_DONE)
+        return status == CLI_HELP_GIVEN ? CLI_DONE : status;
 
     printf("nrg %s, version %d of the numbers\n\nCPU features\n", nrg_version(), nrg_numbers_version());
     for (unsigned i = 0; nrg_cpu_feature_name(i); i++)

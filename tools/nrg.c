@@ -92,20 +92,25 @@ const named_command *command_find(const named_command *list, const char *name, c
 
 static const named_command *find(const char *name) { return command_find(commands, name, "command", "nrg --help"); }
 
-static int is_help(const char *argument) { return strcmp(argument, "--help") == 0 || strcmp(argument, "-h") == 0; }
+int command_is_help(const char *argument) { return strcmp(argument, "--help") == 0 || strcmp(argument, "-h") == 0; }
+
+void command_print_names(const named_command *list)
+{
+    for (; list->name; list++)
+        if (list->run)
+            puts(list->name);
+}
 
 /* What may come behind the words of a command line, for completion: after a command that is not known, nothing. */
 static int list_words(char **words)
 {
     if (!words[0]) {
-        for (int i = 0; commands[i].name; i++)
-            puts(commands[i].name);
+        command_print_names(commands);
         puts("help\n--help\n--version");
         return CLI_DONE;
     }
     if (strcmp(words[0], "help") == 0 && !words[1])
-        for (int i = 0; commands[i].name; i++)
-            puts(commands[i].name);
+        command_print_names(commands);
     cli_only_list(1);
     for (int i = 0; commands[i].name; i++)
         if (strcmp(commands[i].name, words[0]) == 0)
@@ -135,10 +140,10 @@ int nrg_command(char **arguments)
         return cli_refuse("expected a command, got none; nrg --help lists the commands");
     if (strcmp(arguments[0], "help") == 0)
         return help(arguments + 1);
-    if (is_help(arguments[0]) || strcmp(arguments[0], "--version") == 0) {
+    if (command_is_help(arguments[0]) || strcmp(arguments[0], "--version") == 0) {
         if (arguments[1])
             return cli_refuse("%s takes no other arguments, got '%s'", arguments[0], arguments[1]);
-        if (is_help(arguments[0]))
+        if (command_is_help(arguments[0]))
             return print_usage();
         printf("nrg %s\n", nrg_version());
         return CLI_DONE;

@@ -16,8 +16,7 @@
  *     SWITCH(name, "option", field, help)                            1 where it is given, 0 where it is not
  *     NEEDS(option, other), EXCLUDES(option, other)                  by their whole names: IN_X, INPUTS + OUT_O, OPT_EPS
  *     REQUIRED(option)
- *     FORWARD_ONLY(option), FORWARD(option)                          not with --backward; required without it
- *     BACKWARD_ONLY(option), BACKWARD(option)                        not without --backward; required with it
+ *     FORWARD_ONLY(option)                                           not with --backward
  *     REFUSED(condition, text)                                       of GIVEN(option), and of fields q->... of rows above
  *     RULE(wrong, answer)                                            another condition, and the call that complains of it
  *     HELP(text)
@@ -69,10 +68,6 @@
 #define GIVEN(option) (call->value[option] != NULL)
 #define REFUSED(condition, text) RULE(condition, cli_refuse(text))
 #define FORWARD_ONLY(option) RULE(GIVEN(OPT_BACKWARD) && GIVEN(option), file_unusable(call, option, " with --backward"))
-#define BACKWARD_ONLY(option) RULE(!GIVEN(OPT_BACKWARD) && GIVEN(option), file_unusable(call, option, " without --backward"))
-#define FORWARD(option) FORWARD_ONLY(option) RULE(!GIVEN(OPT_BACKWARD) && !GIVEN(option), file_missing(call, option, ""))
-#define BACKWARD(option)                                                                                                         \
-    BACKWARD_ONLY(option) RULE(GIVEN(OPT_BACKWARD) && !GIVEN(option), file_missing(call, option, " with --backward"))
 #define HELP(help) OPTION_ROW(NONE, , , , , , , help)
 
 #define ONLY_IN_IN(...) __VA_ARGS__

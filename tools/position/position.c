@@ -4,7 +4,6 @@
 #include "position.h"
 
 #include <stdio.h>
-#include <string.h>
 
 #include "../commands.h"
 
@@ -62,22 +61,16 @@ static int print_help(void)
     return CLI_DONE;
 }
 
-static int list_kinds(void)
-{
-    for (size_t i = 0; kinds[i].name; i++)
-        if (kinds[i].run)
-            puts(kinds[i].name);
-    return CLI_DONE;
-}
-
 int command_position(char **arguments)
 {
     const char *name = arguments[0];
-    if (cli_only_lists() && !name)
-        return list_kinds();
+    if (!name && cli_only_lists()) {
+        command_print_names(kinds);
+        return CLI_DONE;
+    }
     if (!name)
         return cli_refuse("expected a kind of encoding, got none; nrg position --help lists the kinds");
-    if (strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0) {
+    if (command_is_help(name)) {
         if (arguments[1])
             return cli_refuse("%s takes no other arguments, got '%s'", name, arguments[1]);
         return print_help();
