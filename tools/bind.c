@@ -7,7 +7,6 @@
 
 #include "../src/operands/check.h"
 #include "file_command.h"
-#include "npy/arrays.h"
 
 /* Whether a file, D_O, is for an operand, d_o. */
 static int is_name(const char *file, const char *operand)
@@ -126,11 +125,11 @@ static int take(file_call *call, int first, const nrg_sizes *s, const nrg_operan
                                                             : array->dtype;
     if (option >= call->command->inputs)
         return array->data ? CLI_DONE : file_reserve(call, option - call->command->inputs, dtype, shape);
-    const int status = array_check_shape(array, file_in(call, option), shape, file_in(call, first));
+    const int status = npy_check_shape(array, file_in(call, option), shape, file_in(call, first));
     if (status != CLI_DONE || array->dtype == dtype)
         return status;
     if (call->command->files[option].dtype_at)
-        return array_widen(array);
+        return npy_widen(array);
     return file_wrong_dtype(call, option, dtype, is_chosen && dtype == call->in[first].dtype ? file_in(call, first) : NULL);
 }
 
@@ -140,7 +139,7 @@ static int take_workspace(file_call *call, const nrg_sizes *s, const nrg_operand
     call->workspace = malloc(bytes ? bytes : 1);
     memcpy((char *)call->part[o->part] + o->room, &bytes, sizeof bytes);
     set_pointer(call, o, call->workspace);
-    return call->workspace ? CLI_DONE : arrays_no_memory(bytes);
+    return call->workspace ? CLI_DONE : npy_no_memory(bytes);
 }
 
 int file_bind(file_call *call, int first)

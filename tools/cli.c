@@ -272,6 +272,11 @@ int cli_word(const char *option, const char *text, const char *const *words)
     return -1;
 }
 
+const char *const cli_stores[] = {"auto", "keep", "stream", NULL};
+const char *const cli_activations[] = {
+    "identity",   "sigmoid",      "silu", "relu",       "relu2", "tanh", "gelu",  "gelu_tanh", "softplus", "gelu_quick",
+    "hard_swish", "hard_sigmoid", "elu",  "leaky_relu", "mish",  "exp",  "expm1", "softsign",  NULL};
+
 int cli_isa(const char *text, nrg_isa *isa)
 {
     enum { ROOM = 16 };
@@ -288,4 +293,12 @@ int cli_isa(const char *text, nrg_isa *isa)
         return 1;
     }
     return 0;
+}
+
+int cli_build_has(const char *option, const char *what)
+{
+    const int is_backward = strcmp(what, "backward") == 0;
+    if (is_backward ? nrg_backward_built() : nrg_family_built(what))
+        return 1;
+    return complain("%s: expected a build of nrg with %s, got one without", option, is_backward ? "backward passes" : what);
 }

@@ -73,7 +73,13 @@ int cli_integers(const char *option, const char *text, int room, long long least
 /* The index of text in words, which end with NULL; -1 after a complaint that lists them and suggests the nearest. */
 int cli_word(const char *option, const char *text, const char *const *words);
 
+/* The library's enumerations as words, in their order. */
+extern const char *const cli_stores[], *const cli_activations[];
+
 /* The path of --isa, if it can run here; 0 after a complaint. */
 int cli_isa(const char *text, nrg_isa *isa);
+
+/* Whether this build contains `what` (a family, or "backward"), which an option requires; 0 after a complaint. */
+int cli_build_has(const char *option, const char *what);
 
 #endif

@@ -10,8 +10,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "npy/arrays.h"
-#include "library.h"
 #include "progress.h"
 
 const char *file_in(const file_call *call, int input) { return cli_file_name(call->value[input], "standard input"); }
@@ -124,7 +122,7 @@ int file_reserve(file_call *call, int which, nrg_dtype dtype, const npy_shape *s
     char text[NPY_SHAPE_ROOM];
     out->dtype = dtype;
     out->shape = *shape;
-    return npy_count(shape, &out->count) ? array_reserve(out)
+    return npy_count(shape, &out->count) ? npy_reserve(out)
                                          : cli_refuse("a result of shape %s does not fit in memory", npy_shape_text(text, shape));
 }
 
@@ -147,7 +145,7 @@ int file_norm(const file_call *call, int norm, int eps, nrg_norm_spec *spec)
     if (call->value[eps] && !cli_nonnegative(option_name(call, eps), call->value[eps], &spec->eps))
         return 0;
 #ifdef NRG_NO_NORM
-    return !call->value[norm] || library_holds("--norm", "norm");
+    return !call->value[norm] || cli_build_has("--norm", "norm");
 #else
     static float any;
     nrg_norm_args args = nrg_norm_args_init(0, &any, NULL, &any);
@@ -227,13 +225,14 @@ int file_command_run(const file_command *command, void *request, char **argument
         return CLI_DONE;
     }
     const char *isa = call.value[command->count - ISA_FROM_END];
+    nrg_isa path = NRG_ISA_SCALAR;
     const int backward = file_option(&call, "backward");
-    if (status == CLI_DONE && backward >= 0 && call.value[backward] && !library_holds("--backward", "backward"))
+    if (status == CLI_DONE && backward >= 0 && call.value[backward] && !cli_build_has("--backward", "backward"))
         status = CLI_REFUSED;
     if (status == CLI_DONE)
         status = command->ask(&call);
-    if (status == CLI_DONE && isa)
-        status = library_set_isa(isa);
+    if (status == CLI_DONE && isa && (!cli_isa(isa, &path) || file_answer(&call, nrg_isa_set(path)) != CLI_DONE))
+        status = CLI_REFUSED;
     if (status != CLI_DONE)
         return status;
     output_begin(&set);

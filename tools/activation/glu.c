@@ -3,8 +3,6 @@
  * SPDX-License-Identifier: MIT */
 #include <nrg/nrg.h>
 
-#include "../library.h"
-#include "../npy/arrays.h"
 #include "../quantize/formats.h"
 
 enum { TWO_TENSORS = -1, HALVES, SWAPPED, PAIRS };
@@ -26,7 +24,7 @@ static int ask(file_call *call)
 {
     request *q = call->request;
     const int g =
-        call->value[OPT_ACTIVATION] ? cli_word("activation", call->value[OPT_ACTIVATION], library_activations) : NRG_ACT_SILU;
+        call->value[OPT_ACTIVATION] ? cli_word("activation", call->value[OPT_ACTIVATION], cli_activations) : NRG_ACT_SILU;
     if (g < 0)
         return CLI_REFUSED;
     q->args = nrg_glu_args_init((nrg_activation)g, NRG_F32, 0, 256, NULL, NULL, NULL); /* 256: a block of any format */

@@ -3,9 +3,6 @@
  * SPDX-License-Identifier: MIT */
 #include <nrg/nrg.h>
 
-#include "../library.h"
-#include "../npy/arrays.h"
-
 /* What a set is, in the words of --over. */
 typedef enum channel_over { OVER_BATCH, OVER_GROUP, OVER_INSTANCE, OVER_LAYER } channel_over;
 

@@ -3,8 +3,6 @@
  * SPDX-License-Identifier: MIT */
 #include <nrg/nrg.h>
 
-#include "../library.h"
-#include "../npy/arrays.h"
 #include "../quantize/formats.h"
 
 typedef struct request {

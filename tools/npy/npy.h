@@ -54,6 +54,18 @@ int npy_count(const npy_shape *shape, size_t *count);
 /* Bytes of an element; of no integers. */
 size_t npy_size(nrg_dtype dtype);
 
+/* Checks that an array has the shape of the file `beside`. Like the three below it returns CLI_DONE, or the exit status after a
+ * complaint. */
+int npy_check_shape(const npy_array *array, const char *name, const npy_shape *wanted, const char *beside);
+
+/* Its f16 elements become f32. */
+int npy_widen(npy_array *array);
+
+/* Memory for an output whose dtype, shape and count are known. */
+int npy_reserve(npy_array *array);
+
+int npy_no_memory(size_t bytes);
+
 /* "<f4", "<f2", "|u1", "|i1". */
 const char *npy_descr(nrg_dtype dtype);
 

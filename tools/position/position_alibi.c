@@ -1,8 +1,6 @@
 /* nrg position alibi: slopes, and the bias of scores they make.
  *
  * SPDX-License-Identifier: MIT */
-#include "../npy/arrays.h"
-#include "../library.h"
 #include "position.h"
 #include "position_bias.h"
 
@@ -45,7 +43,7 @@ static int check_slopes(const file_call *call, bias_request *q)
     if (!scores)
         q->spec.heads = slopes->count;
     const npy_shape wanted = file_shape(1, &q->spec.heads);
-    const int status = array_check_shape(slopes, file_in(call, IN_TABLE), &wanted, scores ? scores : "the heads");
+    const int status = npy_check_shape(slopes, file_in(call, IN_TABLE), &wanted, scores ? scores : "the heads");
     return status == CLI_DONE && slopes->dtype != NRG_F32 ? file_wrong_dtype(call, IN_TABLE, NRG_F32, NULL) : status;
 }
 
@@ -55,7 +53,7 @@ static int make_slopes(file_call *call, const bias_request *q)
     slopes->dtype = NRG_F32;
     slopes->shape = file_shape(1, &q->spec.heads);
     slopes->count = q->spec.heads;
-    const int status = slopes->count <= SIZE_MAX / 8 ? array_reserve(slopes) : arrays_no_memory(slopes->count);
+    const int status = slopes->count <= SIZE_MAX / 8 ? npy_reserve(slopes) : npy_no_memory(slopes->count);
     return status == CLI_DONE ? file_answer(call, nrg_alibi_slopes(slopes->count, q->max_bias, slopes->data)) : status;
 }
 

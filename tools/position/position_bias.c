@@ -8,8 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../npy/arrays.h"
-#include "../library.h"
 #include "position.h"
 
 /* The first rows of both kinds, so that they have the same names in the same places. */
@@ -42,7 +40,7 @@ void *bias_diagonals(file_call *call, const bias_request *q, size_t element)
     if (!count || q->spec.heads <= SIZE_MAX / element / count)
         call->workspace = malloc(count && q->spec.heads ? count * q->spec.heads * element : 1);
     if (!call->workspace)
-        arrays_no_memory(SIZE_MAX);
+        npy_no_memory(SIZE_MAX);
     return call->workspace;
 }
 

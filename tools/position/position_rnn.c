@@ -3,8 +3,6 @@
  * SPDX-License-Identifier: MIT */
 #include <nrg/nrg.h>
 
-#include "../npy/arrays.h"
-#include "../library.h"
 #include "position.h"
 
 /* Both begin alike. */

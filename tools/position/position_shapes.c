@@ -3,7 +3,6 @@
  * SPDX-License-Identifier: MIT */
 #include <string.h>
 
-#include "../npy/arrays.h"
 #include "position.h"
 
 int position_axes(const file_call *call, int input, int axes, position_shape *s)

@@ -5,8 +5,6 @@
 
 #include <nrg/nrg.h>
 
-#include "../npy/arrays.h"
-#include "../library.h"
 #include "position.h"
 
 typedef struct request {
@@ -31,7 +29,7 @@ static int ask(file_call *call)
 {
     request *q = call->request;
     q->base = 10000;
-    if (file_in(call, IN_X) && !library_holds("--x", "embed"))
+    if (file_in(call, IN_X) && !cli_build_has("--x", "embed"))
         return CLI_REFUSED;
     return read_fields(call, q) ? CLI_DONE : CLI_REFUSED;
 }
@@ -95,7 +93,7 @@ static int compute(file_call *call)
     const size_t bytes = (q->dim + 1) * sizeof(double), table_bytes = has_x ? q->rows * q->dim * sizeof(float) : 0;
     double *frequencies = call->workspace = malloc(bytes + table_bytes);
     if (!frequencies)
-        return arrays_no_memory(bytes + table_bytes);
+        return npy_no_memory(bytes + table_bytes);
     status = fill_table(call, q, frequencies, has_x ? (void *)(frequencies + q->dim + 1) : call->out[OUT_O].data);
 #ifndef NRG_NO_EMBED
     if (status == CLI_DONE && has_x)

@@ -3,8 +3,6 @@
  * SPDX-License-Identifier: MIT */
 #include <stdio.h>
 
-#include "../npy/arrays.h"
-#include "../library.h"
 #include "../progress.h"
 #include "position.h"
 #include "position_bias.h"

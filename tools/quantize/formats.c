@@ -3,9 +3,6 @@
  * SPDX-License-Identifier: MIT */
 #include "formats.h"
 
-#include "../library.h"
-#include "../npy/arrays.h"
-
 int formats_read(const file_call *call, nrg_quant_format *format)
 {
     const char *given = call->value[file_option(call, "format")], *formats[NRG_QUANT_INT8_128 + 1] = {NULL};
@@ -33,7 +30,7 @@ int formats_ask(const file_call *call, nrg_quant_format *format, nrg_quant_round
             return CLI_REFUSED;
     if (!call->value[option])
         return CLI_DONE;
-    if (!library_holds("--format", "quantize") || file_excludes(call, option, file_option(call, "backward")) != CLI_DONE ||
+    if (!cli_build_has("--format", "quantize") || file_excludes(call, option, file_option(call, "backward")) != CLI_DONE ||
         file_excludes(call, option, file_option(call, "o")) != CLI_DONE || !formats_read(call, format))
         return CLI_REFUSED;
     *rounding = call->value[file_option(call, "away")] ? NRG_QUANT_ROUND_AWAY : NRG_QUANT_ROUND_TO_EVEN;

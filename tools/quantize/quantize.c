@@ -3,7 +3,6 @@
  * SPDX-License-Identifier: MIT */
 #include <nrg/nrg.h>
 
-#include "../library.h"
 #include "formats.h"
 
 #define OPTIONS_DEF "quantize/quantize.def"

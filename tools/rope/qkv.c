@@ -6,8 +6,6 @@
 #include <nrg/nrg.h>
 
 #include "../../src/operands/qkv.h"
-#include "../library.h"
-#include "../npy/arrays.h"
 
 static const char *const modes[] = {"normal", "neox", NULL};
 
@@ -65,7 +63,7 @@ static int read_slots(file_call *call, nrg_qkv_args *a)
         return CLI_DONE;
     int64_t *wide = malloc((slots->count + 1) * sizeof *wide);
     if (!wide)
-        return arrays_no_memory(slots->count * sizeof *wide);
+        return npy_no_memory(slots->count * sizeof *wide);
     for (size_t t = 0; t < slots->count; t++)
         wide[t] = ((const int32_t *)slots->data)[t];
     free(slots->data);
@@ -83,7 +81,7 @@ static int take_cache(file_call *call, const nrg_qkv_args *a, int which, int cac
     const npy_shape wanted = file_shape(3, dims);
     *dtype = call->in[cache].dtype;
     file_reuse(call, which, cache);
-    return array_check_shape(&call->in[cache], file_in(call, cache), &wanted, "the slots and heads");
+    return npy_check_shape(&call->in[cache], file_in(call, cache), &wanted, "the slots and heads");
 }
 
 static int compute(file_call *call)

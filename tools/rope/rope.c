@@ -9,8 +9,6 @@
 #include <nrg/nrg.h>
 
 #include "../../src/operands/rope.h"
-#include "../library.h"
-#include "../npy/arrays.h"
 
 typedef struct rope_request {
     nrg_rope_spec spec; /* n_dims 0: all of a row from rotate_from on */
@@ -117,10 +115,10 @@ static int read_positions(file_call *call, const rope_request *q, size_t tokens)
     if (p->shape.ndim == 2 || axes == 1 || !tokens)
         return CLI_DONE;
     if (tokens > SIZE_MAX / axes / sizeof(int32_t))
-        return arrays_no_memory(SIZE_MAX);
+        return npy_no_memory(SIZE_MAX);
     int32_t *all = realloc(p->data, axes * tokens * sizeof *all);
     if (!all)
-        return arrays_no_memory(axes * tokens * sizeof *all);
+        return npy_no_memory(axes * tokens * sizeof *all);
     p->data = all;
     for (size_t i = 1; i < axes; i++)
         memcpy(all + i * tokens, all, tokens * sizeof *all);
@@ -136,7 +134,7 @@ static int check_factors(file_call *call, nrg_rope_spec *s)
         return CLI_DONE;
     if (factors->dtype != NRG_F32)
         return file_wrong_dtype(call, IN_FREQ_FACTORS, NRG_F32, NULL);
-    const int status = array_check_shape(factors, file_in(call, IN_FREQ_FACTORS), &wanted, "--n-dims");
+    const int status = npy_check_shape(factors, file_in(call, IN_FREQ_FACTORS), &wanted, "--n-dims");
     s->freq_factors = factors->data;
     for (size_t i = 0; i < pairs && status == CLI_DONE; i++)
         if (!(s->freq_factors[i] > 0 && s->freq_factors[i] <= FLT_MAX))
@@ -215,7 +213,7 @@ static int compute(file_call *call)
     const size_t bytes = 2 * pairs * sizeof(double), table_bytes = q->is_table ? 0 : dims[0] * dims[1] * sizeof(float);
     double *frequencies = call->workspace = malloc(bytes + table_bytes);
     if (!frequencies)
-        return arrays_no_memory(bytes + table_bytes);
+        return npy_no_memory(bytes + table_bytes);
     float *table = q->is_table ? call->out[OUT_O].data : (float *)(frequencies + 2 * pairs);
     status = fill_table(call, q, frequencies, table);
     return status == CLI_DONE && !q->is_table ? turn(call, q, table) : status;

@@ -3,9 +3,6 @@
  * SPDX-License-Identifier: MIT */
 #include <nrg/nrg.h>
 
-#include "../library.h"
-#include "../npy/arrays.h"
-
 typedef struct request {
     nrg_softmax_args forward;
     nrg_softmax_backward_args backward;
