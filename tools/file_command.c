@@ -106,6 +106,15 @@ npy_shape file_shape(int ndim, const size_t *dims)
     return shape;
 }
 
+file_axes file_last_axes(const npy_shape *shape, int axes)
+{
+    file_axes s = {1, 1, 1, 1};
+    size_t *const size[] = {&s.columns, &s.rows, &s.heads};
+    for (int i = 0; i < shape->ndim; i++)
+        *(i < axes ? size[i] : &s.batch) *= shape->dims[shape->ndim - 1 - i];
+    return s;
+}
+
 int file_rows(const file_call *call, int input, size_t *rows, size_t *dim)
 {
     const npy_array *x = &call->in[input];

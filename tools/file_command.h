@@ -84,6 +84,13 @@ int file_norm(const file_call *call, int norm, int eps, nrg_norm_spec *spec);
 
 npy_shape file_shape(int ndim, const size_t *dims);
 
+/* Rows and columns, or heads, rows and columns: the last two or three axes of a shape, or 1 where it has fewer; what stands
+ * before them is a batch. */
+typedef struct file_axes {
+    size_t batch, heads, rows, columns;
+} file_axes;
+file_axes file_last_axes(const npy_shape *shape, int axes);
+
 /* What rows of an input's last axis there are, of one element or more. */
 int file_rows(const file_call *call, int input, size_t *rows, size_t *dim);
 

@@ -11,7 +11,7 @@
  *     NONNEGATIVE(name, "option", field, help), POSITIVE             a double that is finite, or between 2^-400 and 2^400
  *     RANGE(name, "option", field, low, high, expected, help)        a double; expected: the range in words
  *     COUNT(name, "option", field, least, help)
- *     INTEGER(name, "option", field, least, most, help)
+ *     INT(name, "option", field, least, most, help), INT64
  *     WORD(name, "option", field, words, help)                       the index of the value in a list that ends with NULL
  *     SWITCH(name, "option", field, help)                            1 where it is given, 0 where it is not
  *     NEEDS(option, other), EXCLUDES(option, other)                  by their whole names: IN_X, INPUTS + OUT_O, OPT_EPS
@@ -57,8 +57,11 @@
 #define FINITE(name, option, field, help) FIELD(name, option, cli_finite(option, call->value[OPT_##name], &q->field), help)
 #define COUNT(name, option, field, least, help)                                                                                  \
     FIELD(name, option, cli_count(option, call->value[OPT_##name], least, &q->field), help)
-#define INTEGER(name, option, field, least, most, help)                                                                          \
-    FIELD(name, option, cli_integer(option, call->value[OPT_##name], least, most, &q->field), help)
+#define INT(name, option, field, least, most, help)                                                                              \
+    FIELD(name, option, (cli_integer(option, call->value[OPT_##name], least, most, &integer) && (q->field = (int)integer, 1)),   \
+          help)
+#define INT64(name, option, field, least, most, help)                                                                            \
+    FIELD(name, option, (cli_integer(option, call->value[OPT_##name], least, most, &integer) && (q->field = integer, 1)), help)
 #define WORD(name, option, field, words, help)                                                                                   \
     FIELD(name, option, ((word = cli_word(option, call->value[OPT_##name], words)) >= 0 && (q->field = word, 1)), help)
 #define RULE(wrong, answer) OPTION_ROW(NONE, , , , , , &&(!(wrong) || answer == CLI_DONE), )
@@ -137,7 +140,8 @@ static const char command_help[] =
 static inline int read_fields(const file_call *call, REQUEST *q)
 {
     int word;
-    (void)call, (void)q, (void)word; /* not every command has fields */
+    long long integer;
+    (void)call, (void)q, (void)word, (void)integer; /* not every command has fields */
     return 1
 #define OPTION_ROW(where, name, option, letter, takes, own, read, help) read
 #include OPTIONS_DEF

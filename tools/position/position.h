@@ -24,17 +24,12 @@ int position_rnn(char **arguments);
     "\n"                                                                                                                         \
     "Positions and ids are '<i4' or '<i8', all other files '<f4' or '<f2', in C order.\n"
 
-/* A tensor whose last axes are rows and columns, or heads, rows and columns; what stands before them is a batch. */
-typedef struct position_shape {
-    size_t batch, heads, rows, columns;
-} position_shape;
-
-/* From the last two axes of an input, or the last three; CLI_REFUSED after a complaint where there are fewer. */
-int position_axes(const file_call *call, int input, int axes, position_shape *s);
+/* The last two axes of an input, or the last three; CLI_REFUSED after a complaint where there are fewer. */
+int position_axes(const file_call *call, int input, int axes, file_axes *s);
 
 /* Which row of a table of `table_rows` each of batch · rows tokens takes: as the input has it, of shape (rows,) or of all axes
  * but the last of `shape`; or, where it is absent, first, first + 1, … anew in every batch. Fills ids, first and period of *t. */
-int position_ids(const file_call *call, int input, const npy_shape *shape, const position_shape *s, long long first,
-                 size_t table_rows, nrg_embed_table *t);
+int position_ids(const file_call *call, int input, const npy_shape *shape, const file_axes *s, int first, size_t table_rows,
+                 nrg_embed_table *t);
 
 #endif

@@ -23,13 +23,14 @@ int bias_require(const file_call *call)
 
 int bias_shape(const file_call *call, bias_request *q, size_t *batch)
 {
-    position_shape s = {1, q->spec.heads, q->spec.queries, q->spec.keys};
+    file_axes s = {1, q->spec.heads, q->spec.queries, q->spec.keys};
     int status = file_in(call, IN_SCORES) ? position_axes(call, IN_SCORES, 3, &s) : CLI_DONE;
     *batch = s.batch;
     q->spec.heads = s.heads;
     q->spec.queries = s.rows;
     q->spec.keys = s.columns;
-    q->spec.first_position = call->value[OPT_FIRST_POSITION] ? q->first : (int64_t)s.columns - (int64_t)s.rows;
+    if (!call->value[OPT_FIRST_POSITION])
+        q->spec.first_position = (int64_t)s.columns - (int64_t)s.rows;
     return status;
 }
 

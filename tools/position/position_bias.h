@@ -10,10 +10,8 @@
 
 typedef struct bias_request {
     nrg_score_bias_spec spec;
-    long long first, buckets, max_distance; /* position; of T5 */
     float scale;
     double max_bias; /* ALiBi */
-    size_t rows;     /* buckets of a gradient, or heads of slopes */
 } bias_request;
 
 /* Whether there are scores, or their shape; and an output. CLI_REFUSED after a complaint. */

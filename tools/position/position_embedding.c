@@ -7,7 +7,7 @@
 #include "position.h"
 
 typedef struct request {
-    long long first;
+    int first; /* position */
     float scale;
     nrg_norm_spec norm;
     nrg_norm_args norm_args;
@@ -30,7 +30,7 @@ static int ask(file_call *call)
 }
 
 /* The rows of each table that the tokens take. */
-static int read_tables(file_call *call, request *q, const npy_shape *shape, const position_shape *s)
+static int read_tables(file_call *call, request *q, const npy_shape *shape, const file_axes *s)
 {
     static const char *const names[][2] = {
         {"TABLES[0].IDS", "TABLES[0].TABLE"}, {"TABLES[1].IDS", "TABLES[1].TABLE"}, {"TABLES[2].IDS", "TABLES[2].TABLE"}};
@@ -58,7 +58,7 @@ static int compute(file_call *call)
         return file_wrong(call, IN_TABLE, "shape (rows, dim)");
     if (!shape.ndim || shape.ndim == NPY_MAX_NDIM)
         return file_wrong(call, IN_IDS, "shape (tokens,) or (..., tokens)");
-    position_shape s = {0, 1, shape.dims[shape.ndim - 1], table->shape.dims[1]};
+    file_axes s = {0, 1, shape.dims[shape.ndim - 1], table->shape.dims[1]};
     s.batch = s.rows ? ids->count / s.rows : 0;
     shape.dims[shape.ndim++] = s.columns;
     call->shape[INPUTS + OUT_O] = &shape;

@@ -7,7 +7,7 @@
 #include "position.h"
 
 typedef struct request {
-    long long first;
+    int first; /* position */
     size_t rows;
     float scale;
     union {
@@ -73,7 +73,7 @@ static int compute(file_call *call)
     const npy_array *positions = &call->in[IN_POSITIONS];
     const npy_shape *table = &call->in[IN_TABLE].shape;
     npy_shape shape = call->in[has_x ? IN_X : IN_POSITIONS].shape;
-    position_shape s = {1, 1, positions->count, table->dims[1]};
+    file_axes s = {1, 1, positions->count, table->dims[1]};
     int status = has_x ? position_axes(call, IN_X, 2, &s) : CLI_DONE;
     if (!is_backward && table->ndim != 2)
         status = file_wrong(call, IN_TABLE, "shape (rows, dim)");

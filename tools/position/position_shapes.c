@@ -5,22 +5,17 @@
 
 #include "position.h"
 
-int position_axes(const file_call *call, int input, int axes, position_shape *s)
+int position_axes(const file_call *call, int input, int axes, file_axes *s)
 {
     const npy_shape *shape = &call->in[input].shape;
     if (shape->ndim < axes)
         return file_wrong(call, input, "shape (..., %s)", axes == 2 ? "tokens, dim" : "heads, queries, keys or dim");
-    s->columns = shape->dims[shape->ndim - 1];
-    s->rows = shape->dims[shape->ndim - 2];
-    s->heads = axes == 3 ? shape->dims[shape->ndim - 3] : 1;
-    s->batch = 1;
-    for (int i = 0; i < shape->ndim - axes; i++)
-        s->batch *= shape->dims[i];
+    *s = file_last_axes(shape, axes);
     return CLI_DONE;
 }
 
 /* Those of the file, in every batch anew where it has one row of them. */
-static int take_ids(const file_call *call, int input, const npy_shape *shape, const position_shape *s, nrg_embed_table *t)
+static int take_ids(const file_call *call, int input, const npy_shape *shape, const file_axes *s, nrg_embed_table *t)
 {
     const npy_array *from = &call->in[input];
     npy_shape all = *shape;
@@ -37,8 +32,8 @@ static int take_ids(const file_call *call, int input, const npy_shape *shape, co
                       all.ndim > 1 ? npy_shape_text(wants, &all) : "");
 }
 
-int position_ids(const file_call *call, int input, const npy_shape *shape, const position_shape *s, long long first,
-                 size_t table_rows, nrg_embed_table *t)
+int position_ids(const file_call *call, int input, const npy_shape *shape, const file_axes *s, int first, size_t table_rows,
+                 nrg_embed_table *t)
 {
     if (file_in(call, input)) {
         const int status = take_ids(call, input, shape, s, t);
@@ -48,10 +43,10 @@ int position_ids(const file_call *call, int input, const npy_shape *shape, const
                                   file_in(call, input), table_rows, (long)t->ids[i]);
         return status;
     }
-    if (s->batch && s->rows && (first < 0 || s->rows > table_rows || (unsigned long long)first > table_rows - s->rows))
-        return cli_refuse("expected positions below the %zu rows of the table, got positions %lld to %lld", table_rows, first,
-                          first + (long long)s->rows - 1);
-    t->first_position = (int32_t)first;
+    if (s->batch && s->rows && (first < 0 || s->rows > table_rows || (size_t)first > table_rows - s->rows))
+        return cli_refuse("expected positions below the %zu rows of the table, got positions %lld to %lld", table_rows,
+                          (long long)first, first + (long long)s->rows - 1);
+    t->first_position = first;
     t->period = s->rows ? s->rows : SIZE_MAX;
     return CLI_DONE;
 }

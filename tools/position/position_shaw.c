@@ -40,7 +40,7 @@ static int compute(file_call *call)
     const int has_heads = table.ndim == 3;
     const size_t classes = table.ndim >= 2 ? table.dims[table.ndim - 2] : 0,
                  dim = table.ndim >= 2 ? table.dims[table.ndim - 1] : 0;
-    position_shape s;
+    file_axes s;
     int status = position_axes(call, input, 3, &s);
     if (status == CLI_DONE && (table.ndim > 3 || !classes || !dim || (has_heads && table.dims[0] != s.heads)))
         return file_wrong(call, IN_TABLE, "shape (classes, dim) or (%zu, classes, dim)", s.heads);

@@ -38,7 +38,7 @@ static int ask(file_call *call)
 static int compute(file_call *call)
 {
     request *q = call->request;
-    position_shape s;
+    file_axes s;
     const int is_backward = call->value[OPT_BACKWARD] != NULL, is_xlnet = q->kind == XLNET;
     const int status = position_axes(call, IN_X, 3, &s);
     if (status != CLI_DONE)

@@ -9,7 +9,7 @@
 
 typedef struct request {
     size_t rows, dim;
-    long long first;
+    int first; /* position */
     double base;
     int is_f16; /* the table, without x */
     nrg_sinusoidal_layout layout;
@@ -42,7 +42,7 @@ static int fill_table(const file_call *call, const request *q, double *frequenci
     spec.layout = q->layout;
     nrg_sinusoidal_args args = nrg_sinusoidal_args_init((q->is_f16 ? NRG_F16 : NRG_F32), q->rows, frequencies, table);
     args.positions = call->in[IN_POSITIONS].data;
-    args.first_position = (int32_t)q->first;
+    args.first_position = q->first;
     const nrg_status status = nrg_sinusoidal_frequencies(&spec, frequencies);
     if (status == NRG_ERR_CONSTANT)
         return cli_refuse("--base: expected at most 2^18 turns of a pair from one position to the next, got more with '%s'",
@@ -52,7 +52,7 @@ static int fill_table(const file_call *call, const request *q, double *frequenci
 
 #ifndef NRG_NO_EMBED
 /* The result takes the place of x. */
-static int add(file_call *call, const request *q, const position_shape *s, const float *table)
+static int add(file_call *call, const request *q, const file_axes *s, const float *table)
 {
     const npy_array *o = &call->out[OUT_O];
     nrg_embed_args args = nrg_embed_args_init(o->dtype, s->batch * s->rows, q->dim, o->data);
@@ -72,7 +72,7 @@ static int compute(file_call *call)
     request *q = call->request;
     const npy_array *p = &call->in[IN_POSITIONS];
     const int has_x = file_in(call, IN_X) != NULL;
-    position_shape s = {1, 1, p->data ? p->count : q->rows, q->dim};
+    file_axes s = {1, 1, p->data ? p->count : q->rows, q->dim};
     int status = has_x ? position_axes(call, IN_X, 2, &s) : CLI_DONE;
     q->rows = s.rows;
     q->dim = s.columns;

@@ -29,13 +29,9 @@ static int ask(file_call *call)
     bias_request *q = call->request;
     q->spec = nrg_score_bias_spec_t5(0, 0, 0);
     q->scale = 1;
-    q->buckets = q->spec.buckets;
-    q->max_distance = q->spec.max_distance;
     int is_list = call->value[OPT_LIST] != NULL, is_backward = call->value[OPT_BACKWARD] != NULL;
     if (!read_fields(call, q))
         return CLI_REFUSED;
-    q->spec.buckets = (int)q->buckets;
-    q->spec.max_distance = (int)q->max_distance;
     q->spec.bidirectional = !call->value[OPT_ONE_SIDED];
     if (!is_list && !is_backward && !file_in(call, IN_TABLE))
         return file_missing(call, IN_TABLE, "");

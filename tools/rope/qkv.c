@@ -14,7 +14,6 @@ typedef struct request {
     nrg_norm_spec norm; /* of dtype 0: there is none */
     nrg_qkv_args args;
     nrg_rope_shares shares;
-    long long first; /* position */
     int is_neox;
 } request;
 
@@ -35,7 +34,6 @@ static int ask(file_call *call)
         return CLI_REFUSED;
     if (q->is_neox)
         q->rope.mode = NRG_ROPE_NEOX;
-    q->args.first_position = (int32_t)q->first;
     return !call->value[OPT_NORM] || file_norm(call, OPT_NORM, OPT_EPS, &q->norm) ? CLI_DONE : CLI_REFUSED;
 }
 

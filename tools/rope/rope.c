@@ -17,7 +17,7 @@ typedef struct rope_request {
     nrg_rope_args args; /* its rotate_from is an option's */
     nrg_store store;
     size_t tokens;
-    long long first, n_ctx_orig;
+    int first; /* position */
     int mode, is_table, backward, heads_first;
 } rope_request;
 
@@ -62,7 +62,6 @@ static int ask(file_call *call)
     if (!file_norm(call, OPT_NORM, OPT_EPS, &q->norm) || !read_fields(call, q))
         return CLI_REFUSED;
     s->mode = modes[q->mode];
-    s->n_ctx_orig = (int)q->n_ctx_orig;
     s->yarn = (call->value[OPT_NO_TRUNCATE] ? NRG_ROPE_YARN_NO_TRUNCATE : 0u) |
               (call->value[OPT_NO_MSCALE] ? NRG_ROPE_YARN_NO_MSCALE : 0u);
     if (read_sections(call, s) != CLI_DONE)
@@ -155,7 +154,7 @@ static int fill_table(const file_call *call, const rope_request *q, double *freq
         return cli_refuse("--scaling ntk: expected --n-dims of at least 4, got %zu", q->spec.n_dims);
     nrg_rope_table_args args = nrg_rope_table_args_init(q->args.tokens, frequencies, magnitude, table);
     args.positions = call->in[IN_POSITIONS].data;
-    args.first_position = args.positions ? 0 : (int32_t)q->first;
+    args.first_position = args.positions ? 0 : q->first;
     return file_answer(call, status == NRG_OK ? nrg_rope_table(&q->spec, &args, 0, 1) : status);
 }
 

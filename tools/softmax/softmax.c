@@ -6,7 +6,6 @@
 typedef struct request {
     nrg_softmax_args forward;
     nrg_softmax_backward_args backward;
-    long long first; /* position */
 } request;
 
 static const long long far = 1LL << 60;
@@ -28,7 +27,7 @@ static int ask(file_call *call)
     if (!read_fields(call, q))
         return CLI_REFUSED;
     a->mask_repeat = NRG_REPEAT_ROWS2 | NRG_REPEAT_ROWS3;
-    a->first_position = b->first_position = q->first;
+    b->first_position = a->first_position;
     b->log = a->log;
     b->scale = a->scale;
     b->causal = a->causal;
@@ -39,20 +38,17 @@ static int ask(file_call *call)
     return file_ask(call);
 }
 
-/* Axes of x from the last to the first; those that there are not are 1. */
 static int compute(file_call *call)
 {
     request *q = call->request;
     nrg_softmax_args *a = &q->forward;
     nrg_softmax_backward_args *b = &q->backward;
     const npy_array *x = &call->in[IN_X];
-    size_t sizes[4] = {1, 1, 1, 1};
-    for (int i = 0; i < x->shape.ndim; i++)
-        sizes[i < 3 ? i : 3] *= x->shape.dims[x->shape.ndim - 1 - i];
-    a->keys = b->keys = sizes[0];
-    a->queries = b->queries = sizes[1];
-    a->heads = b->heads = sizes[2];
-    a->batch = b->batch = sizes[3];
+    const file_axes s = file_last_axes(&x->shape, 3);
+    a->keys = b->keys = s.columns;
+    a->queries = b->queries = s.rows;
+    a->heads = b->heads = s.heads;
+    a->batch = b->batch = s.batch;
     if (!call->value[OPT_FIRST_POSITION])
         a->first_position = b->first_position = (int64_t)a->keys - (int64_t)a->queries;
     a->dtype = b->dtype = x->dtype;
