@@ -12,33 +12,9 @@
 #include "../progress.h"
 #include "../system.h"
 
-static int no_memory(const char *name) { return cli_fail("%s: no memory", name); }
-
 static int cannot_be_written(const char *name, const char *why) { return cli_fail("%s: %s", name, why); }
 
 static int fail(const char *name, const char *what) { return cli_fail("%s: %s: %s", name, what, strerror(errno)); }
-
-/* directory/name */
-static char *join(const char *directory, const char *name)
-{
-    size_t room = strlen(directory) + strlen(name) + 2;
-    char *path = malloc(room);
-    if (path)
-        snprintf(path, room, "%s/%s", strcmp(directory, "/") == 0 ? "" : directory, name);
-    return path;
-}
-
-/* The directory of an absolute path. */
-static char *directory_of(const char *path)
-{
-    size_t length = (size_t)(strrchr(path, '/') - path);
-    char *directory = malloc(length + 2);
-    if (directory) {
-        memcpy(directory, path, length);
-        strcpy(directory + length, length ? "" : "/");
-    }
-    return directory;
-}
 
 /* Where a file that does not exist yet will be: its directory with links resolved, and its name. */
 static int resolve_new(output *out)
@@ -61,10 +37,13 @@ static int resolve_new(output *out)
     if (!resolved)
         return cannot_be_written(out->name, strerror(errno));
     int status = CLI_DONE;
+    const size_t room = strlen(resolved) + strlen(base) + 2;
     if (!system_may_create_in(resolved))
         status = cannot_be_written(out->name, strerror(errno));
-    else if (!(out->target = join(resolved, base)))
-        status = no_memory(out->name);
+    else if (!(out->target = malloc(room)))
+        status = cli_fail("%s: no memory", out->name);
+    else
+        snprintf(out->target, room, "%s/%s", strcmp(resolved, "/") == 0 ? "" : resolved, base);
     free(resolved);
     return status;
 }
@@ -102,26 +81,19 @@ int output_add(output_set *set, const char *path)
 /* A name in the target's directory that nobody has; *file is a new file of this name, or the name is for a link (file NULL). */
 static char *new_name(output_set *set, const output *out, FILE **file)
 {
-    char name[64], *directory = directory_of(out->target), *path = NULL;
-    if (!directory)
+    enum { ROOM = 64 };
+    const size_t length = (size_t)(system_base(out->target) - out->target);
+    char *path = malloc(length + ROOM);
+    if (!path)
         return NULL;
+    memcpy(path, out->target, length);
     for (int tries = 0; tries < 1000; tries++) {
-        snprintf(name, sizeof name, ".nrg-%ld-%d.tmp", system_process(), set->next_name++);
-        path = join(directory, name);
-        if (!path)
-            break;
-        if (file) {
-            *file = system_new_file(path, out->mode);
-            if (*file || errno != EEXIST)
-                break;
-        } else if (!system_exists(path)) {
-            break;
-        }
-        free(path);
-        path = NULL;
+        snprintf(path + length, ROOM, ".nrg-%ld-%d.tmp", system_process(), set->next_name++);
+        if (file ? (*file = system_new_file(path, out->mode)) || errno != EEXIST : !system_exists(path))
+            return path;
     }
-    free(directory);
-    return path;
+    free(path);
+    return NULL;
 }
 
 static int write_all(FILE *file, const char *bytes, size_t size)
@@ -162,11 +134,10 @@ int output_write(output_set *set, int index, const void *head, size_t head_size,
     system_hold_interrupts();
     out->temporary = new_name(set, out, &file);
     if (!file) {
-        int error = errno;
+        const int status = fail(out->name, "cannot create a file in its directory");
         free(out->temporary);
         out->temporary = NULL;
-        errno = error;
-        return fail(out->name, "cannot create a file in its directory");
+        return status;
     }
     int written = write_all(file, head, head_size) && write_all(file, body, body_size) && system_flush(file);
     int error = errno;
