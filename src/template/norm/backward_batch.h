@@ -211,7 +211,7 @@ static __attribute__((noinline)) void start_batch(const backward *b, gradient_wa
     batch->n = n;
     batch->count = (int)lesser(end - n, NRG_ROW_BATCH);
     for (int k = 0; k < batch->count; k++)
-        batch->row[k] = row_of_run(b, n + (size_t)k);
+        find_row_of_run(&batch->row[k], b, n + (size_t)k);
     walk->batch = batch;
     walk->row = 0;
     start_row(b, walk);

@@ -64,7 +64,7 @@ NRG_INLINE const char *operand_at(const char *tensor, size_t bytes) { return ten
 NRG_INLINE char *gradient_at(char *tensor, size_t bytes) { return tensor ? tensor + bytes : NULL; }
 
 /* Row n of the tensors, wherever its plane is: rows of gradients add up in their order. */
-static __attribute__((noinline)) backward_row row_of_run(const backward *b, size_t n)
+static __attribute__((noinline)) void find_row_of_run(backward_row *to, const backward *b, size_t n)
 {
     const nrg_norm_backward_job *job = b->job;
     const nrg_planes *p = job->planes;
@@ -80,7 +80,7 @@ static __attribute__((noinline)) backward_row row_of_run(const backward *b, size
                 at[i] += step * p->stride[i][k];
         }
     }
-    return (backward_row){
+    *to = (backward_row){
         .d_o = operand_at(job->d_o, at[NRG_PLANES_D_O] + n * job->d_o_stride + own),
         .dr_in = operand_at(job->dr_in, at[NRG_PLANES_DR_IN] + n * job->dr_in_stride + bytes_of(first, b->D, job->r_f32)),
         .x = operand_at(job->x, at[NRG_PLANES_X] + n * job->x_stride + bytes_of(first, b->D, job->x_f32)),

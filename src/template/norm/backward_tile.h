@@ -37,21 +37,21 @@ static void find_tile(gradient_tile *t, const backward *b, size_t n)
     const nrg_norm_backward_job *job = b->job;
     const size_t fit = GRADIENT_TILE_ELEMENTS / job->dim / NRG_ROW_BATCH * NRG_ROW_BATCH;
     const size_t most = fit < NRG_ROW_BATCH ? NRG_ROW_BATCH : lesser(fit, TILE);
-    backward_row row = n == b->begin ? b->first : row_of_run(b, n);
+    const backward_row *first = &b->first;
+    backward_row row;
     t->n = n;
     t->count = (int)lesser(b->end - n, most);
-    for (int k = 0; k < t->count; k++) {
-        if (k && job->planes)
-            row = row_of_run(b, n + (size_t)k);
-        t->d[k] = row.d_o;
-        t->p[k] = row.x;
-        t->dr_in[k] = row.dr_in;
-        t->dx[k] = row.dx;
-        t->f[k].mean = mean_of_row(b, n + (size_t)k);
-        row.d_o += job->d_o_stride;
-        row.x += job->x_stride;
-        row.dr_in = operand_at(row.dr_in, job->dr_in_stride);
-        row.dx += job->dx_stride;
+    for (size_t k = 0; k < (size_t)t->count; k++) {
+        const size_t rows = job->planes ? 0 : k; /* from the one that is found */
+        if (rows == 0 && n + k != b->begin) {
+            find_row_of_run(&row, b, n + k);
+            first = &row;
+        }
+        t->d[k] = first->d_o + rows * job->d_o_stride;
+        t->p[k] = first->x + rows * job->x_stride;
+        t->dr_in[k] = operand_at(first->dr_in, rows * job->dr_in_stride);
+        t->dx[k] = first->dx + rows * job->dx_stride;
+        t->f[k].mean = mean_of_row(b, n + k);
     }
 }
 
