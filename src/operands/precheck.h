@@ -16,8 +16,8 @@ NRG_INLINE nrg_status NRG_JOIN(NRG_NAME, _precheck)(
     nrg_precheck c_;
     nrg_sizes own_, *const sizes_ = &own_;
     (void)n_ONE, (void)space_, (void)status_;
-    c_.written = c_.ignored = c_.always = c_.apart = c_.outputs = c_.count = c_.at[0].index = 0;
-    c_.bytes = c_.high = c_.at[0].first = c_.at[0].end = c_.at[0].stride = 0; /* the first is held against none */
+    c_.written = c_.ignored = c_.always = c_.apart = c_.outputs = 0;
+    c_.bytes = c_.high = 0;
     c_.low = UINTPTR_MAX;
     if ((ith < 0) | (ith >= nth))
         return NRG_ERR_THREAD;
