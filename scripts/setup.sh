@@ -10,7 +10,7 @@ set -euo pipefail
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 
 # libc6-dev and its like are only recommended by the compilers, and recommended packages are not installed.
-demo_packages=(gcc g++ libc6-dev meson ninja-build pkg-config libbenchmark-dev libsleef-dev python3 python3-numpy)
+demo_packages=(gcc g++ libc6-dev meson ninja-build pkg-config libbenchmark-dev nlohmann-json3-dev libsleef-dev python3 python3-numpy)
 test_packages=("${demo_packages[@]}" binutils ccache check clang cmake gcovr libclang-rt-dev libopenmpi-dev openmpi-bin
     python3-dev python3-venv mypy groff-base fish zsh abigail-tools make valgrind)
 # debootstrap only recommends the keys that it checks sid's signature with
@@ -30,7 +30,7 @@ windows_packages=(gcc-mingw-w64-x86-64 wine64)
 windows_commands=(x86_64-w64-mingw32-gcc x86_64-w64-mingw32-objdump /usr/lib/wine/wine64) windows_modules=()
 # shellcheck disable=SC2034 # by name: a compiler for 32-bit x86, and the libraries that its programs run with
 i686_packages=(gcc-i686-linux-gnu libc6-dev-i386-cross libc6-i386 lib32gomp1) i686_commands=(i686-linux-gnu-gcc) i686_modules=()
-demo_modules=(benchmark sleef)
+demo_modules=(benchmark nlohmann_json sleef)
 # shellcheck disable=SC2034 # by name, in name_missing
 test_modules=("${demo_modules[@]}" check)
 if [[ $(uname -m) == x86_64 ]]; then

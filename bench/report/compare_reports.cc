@@ -5,8 +5,8 @@
 #include <cmath>
 #include <cstdio>
 #include <fstream>
-#include <iterator>
 #include <map>
+#include <nlohmann/json.hpp>
 
 #include "report.h"
 
@@ -15,41 +15,43 @@ namespace bench
 
 using Times = std::map<std::string, double>; /* by the name of a case */
 
-/* The time of a row is added to times, under a name that is made of its columns. */
-static bool read_row(const Array &columns, const Json &row, Times &times)
+static std::string string_of(const Json &json, const char *otherwise)
 {
-    std::map<std::string, const Json *> cell;
-    const Array *cells = row.as<Array>();
-    for (size_t i = 0; cells && i < std::min(columns.size(), cells->size()); i++)
-        cell[columns[i].text()] = &(*cells)[i];
+    return json.is_string() ? json.get<std::string>() : otherwise;
+}
+
+/* The time of a row is added to times, under a name that is made of its columns. */
+static bool read_row(const Json &columns, const Json &row, Times &times)
+{
+    std::map<std::string, Json> cell;
+    for (size_t i = 0; row.is_array() && i < std::min(columns.size(), row.size()); i++)
+        cell[string_of(columns[i], "")] = row[i];
     std::string name;
     for (const char *part : {"kernel", "dtype", "path", "op", "shape"}) {
-        if (!cell[part] || !cell[part]->as<std::string>())
+        if (!cell[part].is_string())
             return false;
         name += name.empty() ? "" : "/";
-        name += cell[part]->text();
+        name += cell[part].get<std::string>();
     }
-    const double *ns = cell["ns"] ? cell["ns"]->as<double>() : nullptr;
-    return ns && *ns > 0 && (times[name] = *ns) > 0;
+    const double ns = cell["ns"].is_number() ? cell["ns"].get<double>() : 0;
+    return ns > 0 && (times[name] = ns) > 0;
 }
 
 static Json read_report(const char *file, Times &times)
 {
     std::ifstream stream(file, std::ios::binary);
-    const std::string all((std::istreambuf_iterator<char>(stream)), {});
-    Json json;
     if (!stream.is_open())
         throw std::runtime_error(text("%s: cannot read this file", file));
+    Json json;
     try {
-        json = json_read(all);
-    } catch (size_t at) {
-        throw std::runtime_error(text("%s: expected JSON, got an error at byte %zu", file, at));
+        json = Json::parse(stream);
+    } catch (const Json::parse_error &wrong) {
+        throw std::runtime_error(text("%s: expected JSON, got an error at byte %zu", file, wrong.byte));
     }
-    const Array *columns = json["columns"].as<Array>(), *rows = json["rows"].as<Array>();
-    if (json["format"].text() != "nrg-bench report 1" || !rows || !columns)
+    if (!json.is_object() || json["format"] != "nrg-bench report 1" || !json["rows"].is_array() || !json["columns"].is_array())
         throw std::runtime_error(text("%s: expected a report of nrg-bench --report, got other JSON", file));
-    for (size_t i = 0; i < rows->size(); i++)
-        if (!read_row(*columns, (*rows)[i], times))
+    for (size_t i = 0; i < json["rows"].size(); i++)
+        if (!read_row(json["columns"], json["rows"][i], times))
             throw std::runtime_error(text("%s: row %zu has no name or no time", file, i + 1));
     return json;
 }
@@ -57,10 +59,10 @@ static Json read_report(const char *file, Times &times)
 int compare_mode(const bench_args &args)
 try {
     Times a, b;
-    const Json reports[2] = {read_report(args.compare, a), read_report(args.compare_to, b)};
+    Json reports[2] = {read_report(args.compare, a), read_report(args.compare_to, b)};
     for (const char *key : {"cpu", "system", "compiler", "nrg", "date"})
         for (int i = 0; i < 2; i++)
-            printf("%c %-9s %s\n", 'A' + i, key, reports[i][key].text("unknown").c_str());
+            printf("%c %-9s %s\n", 'A' + i, key, string_of(reports[i][key], "unknown").c_str());
 
     std::vector<double> ratios;
     int widest = 4;

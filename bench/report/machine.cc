@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <ctime>
 #include <fstream>
+#include <nlohmann/json.hpp>
 #include <set>
 #include <sys/utsname.h>
 #include <unistd.h>
@@ -46,10 +47,10 @@ static std::string cpu_name()
 struct Cache {
     std::string level, type, size, shared_by;
 
-    double bytes() const
+    size_t bytes() const
     {
         char *unit;
-        const double number = strtod(size.c_str(), &unit);
+        const size_t number = strtoul(size.c_str(), &unit, 10);
         return number * (*unit == 'K' ? 1 << 10 : *unit == 'M' ? 1 << 20 : 1);
     }
 };
@@ -67,51 +68,49 @@ static std::vector<Cache> caches()
     }
 }
 
-Object report_machine()
+Json report_machine()
 {
-    Object m = {{"cpu", cpu_name()}};
+    Json m = {{"cpu", cpu_name()}};
     utsname system;
     if (uname(&system) == 0) {
         const std::string release = system.release;
-        m.emplace_back("machine", system.machine);
+        m["machine"] = system.machine;
         /* of a version what all call it: the rest says whose machine it is */
-        m.emplace_back("system", std::string(system.sysname) + " " + release.substr(0, release.find('-')));
+        m["system"] = std::string(system.sysname) + " " + release.substr(0, release.find('-'));
     }
 #ifdef _SC_NPROCESSORS_ONLN /* POSIX has not got it, most systems do */
-    m.emplace_back("cpus", (double)sysconf(_SC_NPROCESSORS_ONLN));
+    m["cpus"] = sysconf(_SC_NPROCESSORS_ONLN);
 #endif
-    Array all, paths;
+    m["caches"] = m["paths"] = Json::array();
     for (const Cache &c : caches()) {
-        Object of = {{"level", strtod(c.level.c_str(), nullptr)}};
+        Json of = {{"level", strtol(c.level.c_str(), nullptr, 10)}};
         if (!c.type.empty())
-            of.emplace_back("type", c.type);
+            of["type"] = c.type;
         if (!c.size.empty())
-            of.emplace_back("bytes", c.bytes());
+            of["bytes"] = c.bytes();
         if (!c.shared_by.empty())
-            of.emplace_back("shared_by", c.shared_by);
-        all.push_back(of);
+            of["shared_by"] = c.shared_by;
+        m["caches"].push_back(of);
     }
     for (int i = 0; i < NRG_ISA_COUNT; i++)
         if (nrg_isa_supported((nrg_isa)i))
-            paths.push_back(nrg_isa_name((nrg_isa)i));
-    m.emplace_back("caches", all);
+            m["paths"].push_back(nrg_isa_name((nrg_isa)i));
 #ifdef __clang__
-    m.emplace_back("compiler", "clang " __clang_version__);
+    m["compiler"] = "clang " __clang_version__;
 #else
-    m.emplace_back("compiler", "gcc " __VERSION__);
+    m["compiler"] = "gcc " __VERSION__;
 #endif
-    m.emplace_back("options", REPORT_OPTIONS);
-    m.emplace_back("nrg", nrg_version());
-    m.emplace_back("numbers", (double)nrg_numbers_version());
-    m.emplace_back("paths", paths);
-    m.emplace_back("active", nrg_isa_name(nrg_isa_active()));
+    m["options"] = REPORT_OPTIONS;
+    m["nrg"] = nrg_version();
+    m["numbers"] = nrg_numbers_version();
+    m["active"] = nrg_isa_name(nrg_isa_active());
     char date[32];
     const time_t now = time(nullptr);
     strftime(date, sizeof date, "%Y-%m-%dT%H:%M:%SZ", gmtime(&now));
-    m.emplace_back("date", date);
+    m["date"] = date;
     const std::string load = first_line("/proc/loadavg");
     if (!load.empty())
-        m.emplace_back("load", strtod(load.c_str(), nullptr));
+        m["load"] = strtod(load.c_str(), nullptr);
     return m;
 }
 
@@ -122,7 +121,7 @@ std::vector<size_t> report_sets()
     size_t data[3] = {0, (size_t)32 << 10, nrg_l2_bytes() ? nrg_l2_bytes() : (size_t)512 << 10}; /* by level */
     for (const Cache &c : caches())
         if (c.type != "Instruction" && !c.size.empty() && (c.level == "1" || c.level == "2"))
-            data[c.level[0] - '0'] = (size_t)c.bytes();
+            data[c.level[0] - '0'] = c.bytes();
     return {data[1] / 2, data[2] / 2, (size_t)64 << 20, (size_t)1 << 30};
 }
 

@@ -1,11 +1,10 @@
-/* A report: what is planned, what was measured, how it is written; and the JSON that it is written as.
+/* A report: what is planned, what was measured, how it is written.
  *
  * SPDX-License-Identifier: MIT */
 #ifndef NRG_BENCH_REPORT_REPORT_H
 #define NRG_BENCH_REPORT_REPORT_H
 
-#include <utility>
-#include <variant>
+#include <nlohmann/json_fwd.hpp>
 
 #include "../modes/modes.h"
 #include "../share.h"
@@ -13,34 +12,7 @@
 namespace bench
 {
 
-/* ---- JSON ---- */
-
-struct Json;
-using Array = std::vector<Json>;
-using Object = std::vector<std::pair<std::string, Json>>; /* in the order of the text */
-
-struct Json {
-    std::variant<std::nullptr_t, bool, double, std::string, Array, Object> value = nullptr;
-
-    Json() = default;
-    template <class T> Json(T of) : value(std::move(of)) {}
-    Json(const char *text) : value(std::string(text)) {}
-
-    template <class T> const T *as() const { return std::get_if<T>(&value); } /* NULL: it is of another kind */
-
-    /* A null where this is no object or has no such key; of text, `otherwise` where there is none. */
-    const Json &operator[](const char *key) const;
-    std::string text(const char *otherwise = "") const;
-};
-
-/* Numbers have four digits, whole ones all; null where one is not finite. Elements that are arrays or objects begin a line. No
- * text of it can end the script element of a page that holds it. */
-std::string json_text(const Json &json);
-
-/* Throws the number of the byte, a size_t, that is wrong. */
-Json json_read(const std::string &text);
-
-/* ---- reports ---- */
+using Json = nlohmann::ordered_json; /* keys in the order of the text */
 
 /* Parts of a report, in the order they are done. Each has its share of the time; what one leaves goes to the next. */
 enum Part {
@@ -99,7 +71,7 @@ std::vector<size_t> report_sets();
 Report::Bandwidth bandwidth_of(nrg_isa isa, size_t bytes, double seconds);
 
 /* The CPU, its caches, the system, the compiler, nrg, and when. */
-Object report_machine();
+Json report_machine();
 
 /* Makes a directory and sees that files can be made in it, before time is spent on them; writes report.json and report.html into
  * such a one, each under another name until it is complete. Throw std::system_error. */

@@ -7,6 +7,7 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <nlohmann/json.hpp>
 #include <system_error>
 
 #include "report.h"
@@ -18,20 +19,23 @@ namespace bench
 {
 
 /* Rows are arrays, since names of columns would be half of the file. */
-static const Array columns = {"kernel", "op",       "dtype", "path",     "shape",    "elements", "bytes",
-                              "ns",     "limit_ns", "loop",  "twice_ns", "naive_ns", "sleef_ns"};
+static const Json columns = {"kernel", "op",       "dtype", "path",     "shape",    "elements", "bytes",
+                             "ns",     "limit_ns", "loop",  "twice_ns", "naive_ns", "sleef_ns"};
 
-static Array names_of(const bench_case &c)
+static Json names_of(const bench_case &c)
 {
     return {bench_kernel_of(c.family), c.op->name, nrg_dtype_name(c.dtype), nrg_isa_name(c.isa)};
 }
 
-static double time_or_null(double ns) { return ns > 0 ? ns : (double)NAN; }
+/* Four digits: more would be noise, and half of the file. */
+static double digits(double value) { return strtod(text("%.4g", value).c_str(), nullptr); }
+
+static Json time_or_null(double ns) { return ns > 0 ? Json(digits(ns)) : Json(); }
 
 /* loops: what stands as the limit's loop, each text once: there are a dozen for thousands of rows. */
-static Array rows_of(const Report &r, std::vector<std::string> &loops, bool is_sweep)
+static Json rows_of(const Report &r, Json &loops, bool is_sweep)
 {
-    Array rows;
+    Json rows = Json::array();
     for (const Report::Row &row : r.rows) {
         const Share &s = row.share;
         if (row.is_sweep != is_sweep)
@@ -39,43 +43,44 @@ static Array rows_of(const Report &r, std::vector<std::string> &loops, bool is_s
         const auto loop = std::find(loops.begin(), loops.end(), s.loop) - loops.begin();
         if (loop == (ptrdiff_t)loops.size())
             loops.push_back(s.loop);
-        Array cells = names_of(row.c);
-        cells.push_back(shape_of(row.c));
-        for (const double number :
-             {s.elements, s.bytes, time_or_null(s.ns), time_or_null(s.limit_ns), (double)loop, time_or_null(s.twice_ns),
-              time_or_null(s.rival_ns[BENCH_NAIVE]), time_or_null(s.rival_ns[BENCH_SLEEF])})
-            cells.push_back(number);
+        Json cells = names_of(row.c);
+        for (const Json &cell : {Json(shape_of(row.c)), Json((uint64_t)s.elements), Json((uint64_t)s.bytes), time_or_null(s.ns),
+                                 time_or_null(s.limit_ns), Json(loop), time_or_null(s.twice_ns),
+                                 time_or_null(s.rival_ns[BENCH_NAIVE]), time_or_null(s.rival_ns[BENCH_SLEEF])})
+            cells.push_back(cell);
         rows.push_back(std::move(cells));
     }
     return rows;
 }
 
+/* No text of it can end the script element of a page that holds it. */
 static std::string text_of(const Report &r)
 {
-    std::vector<std::string> loops;
-    Array memory, errors, sweep = rows_of(r, loops, true), rows = rows_of(r, loops, false);
+    Json json = {{"format", "nrg-bench report 1"}}, loops = Json::array(), memory = loops, errors = loops;
     for (const Report::Bandwidth &b : r.bandwidths)
-        memory.push_back(Object{{"path", nrg_isa_name(b.isa)}, {"bytes", (double)b.bytes}, {"read", b.read}, {"copy", b.copy}});
+        memory.push_back({{"path", nrg_isa_name(b.isa)}, {"bytes", b.bytes}, {"read", digits(b.read)}, {"copy", digits(b.copy)}});
     for (const Report::Error &e : r.errors) {
-        Array cells = names_of(e.c);
+        Json cells = names_of(e.c);
         cells.push_back(e.who == BENCH_RIVALS ? "nrg" : rival_name(e.who));
-        cells.push_back(e.ulp);
-        errors.push_back(cells);
+        cells.push_back(digits(e.ulp));
+        errors.push_back(std::move(cells));
     }
-    Object json = {{"format", "nrg-bench report 1"}};
-    for (auto &member : report_machine())
-        json.push_back(std::move(member));
-    const double measured = (double)rows.size();
-    for (const auto &[name, number] :
-         {std::pair("seconds", r.took), {"cases", (double)r.cases()}, {"measured", measured}, {"refused", (double)r.refused}})
-        json.emplace_back(name, number);
-    json.emplace_back("memory", std::move(memory));
-    json.emplace_back("columns", columns);
-    json.emplace_back("errors", std::move(errors));
-    json.emplace_back("sweep", std::move(sweep));
-    json.emplace_back("rows", std::move(rows));
-    json.emplace_back("loops", Array(loops.begin(), loops.end()));
-    return json_text(json) + '\n';
+    Json sweep = rows_of(r, loops, true), rows = rows_of(r, loops, false);
+    json.update(report_machine());
+    json.update({{"seconds", digits(r.took)},
+                 {"cases", r.cases()},
+                 {"measured", rows.size()},
+                 {"refused", r.refused},
+                 {"memory", memory},
+                 {"columns", columns},
+                 {"errors", errors},
+                 {"sweep", sweep},
+                 {"rows", rows},
+                 {"loops", loops}});
+    std::string text = json.dump();
+    for (size_t at = 0; (at = text.find('<', at)) != text.npos;)
+        text.replace(at, 1, "\\u003c");
+    return text + '\n';
 }
 
 static const char *const files[] = {"report.json", "report.html"};
