@@ -20,10 +20,10 @@ static const struct kernel {
 
 const char *bench_kernel_of(const bench_family *family)
 {
-    const struct kernel *k = kernels;
-    while (k->family != family)
-        k++;
-    return k->name;
+    for (const struct kernel *k = kernels; k < kernels + NRG_COUNT(kernels); k++)
+        if (k->family == family)
+            return k->name;
+    abort(); /* a family that kernels.def does not have */
 }
 
 void bench_shape_name(const bench_family *family, bench_shape shape, char name[BENCH_SHAPE_MAX])

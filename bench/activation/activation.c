@@ -14,24 +14,8 @@ static const bench_shape shapes[] = {BENCH_ROWS(1, 4096), BENCH_ROWS(1, 65536), 
     }
 
 static const bench_op forward_ops[] = {
-    OP("identity", IDENTITY),
-    OP("sigmoid", SIGMOID),
-    OP("silu", SILU),
-    OP("relu", RELU),
-    OP("relu2", RELU2),
-    OP("tanh", TANH),
-    OP("gelu", GELU),
-    OP("gelu_tanh", GELU_TANH),
-    OP("softplus", SOFTPLUS),
-    OP("gelu_quick", GELU_QUICK),
-    OP("hard_swish", HARD_SWISH),
-    OP("hard_sigmoid", HARD_SIGMOID),
-    OP("elu", ELU),
-    OP("leaky_relu", LEAKY_RELU),
-    OP("mish", MISH),
-    OP("exp", EXP),
-    OP("expm1", EXPM1),
-    OP("softsign", SOFTSIGN),
+#define ACTIVATION(g, name, ...) OP(#name, g),
+#include "../../src/template/activation/activations.def"
 };
 
 static const bench_op backward_ops[] = {

@@ -60,4 +60,7 @@ INLINE uint16_t bf16_of(float value)
 
 #define BOTH(kernel, op, name) {kernel, op, NRG_F32, name##_f32}, {kernel, op, NRG_BF16, name##_bf16},
 #define BOTH_OF(kernel, op, name, ...) BOTH(kernel, op, name)
-const rival_loop NAIVE_LOOPS[] = {EACH_LOOP(BOTH_OF) EACH_OTHER(BOTH){.kernel = NULL}};
+#define ACTIVATION(g, name, ...) BOTH("activation", #name, g)
+const rival_loop NAIVE_LOOPS[] = {
+#include "../../src/template/activation/activations.def"
+    EACH_LOOP(BOTH_OF) EACH_OTHER(BOTH){.kernel = NULL}};

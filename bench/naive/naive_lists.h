@@ -56,6 +56,7 @@ typedef struct naive_rope {
     int half_split, norm;
 } naive_rope;
 
+/* Beside these, the activations: ACTIVATION of src/template/activation/activations.def. */
 #define EACH_LOOP(F)                                                                                                             \
     F("norm_forward", "rms", rms, forward, (naive_norm){.add = 0})                                                               \
     F("norm_forward", "layer", layer, forward, (naive_norm){.centred = 1, .bias = 1})                                            \
@@ -86,24 +87,6 @@ typedef struct naive_rope {
     F("norm_backward", "rms-dx", rms_dx_backward, backward, (naive_norm){.weight = 0})                                           \
     F("norm_backward", "layer-dx", layer_dx_backward, backward, (naive_norm){.centred = 1})                                      \
     F("norm_backward", "rms+silu-post", rms_silu_post_backward, backward, (naive_norm){.weight = 1, NAIVE_POST(SILU)})           \
-    F("activation", "identity", identity, activation, NRG_ACT_IDENTITY)                                                          \
-    F("activation", "sigmoid", sigmoid, activation, NRG_ACT_SIGMOID)                                                             \
-    F("activation", "silu", silu, activation, NRG_ACT_SILU)                                                                      \
-    F("activation", "relu", relu, activation, NRG_ACT_RELU)                                                                      \
-    F("activation", "relu2", relu2, activation, NRG_ACT_RELU2)                                                                   \
-    F("activation", "tanh", tanh_, activation, NRG_ACT_TANH)                                                                     \
-    F("activation", "gelu", gelu, activation, NRG_ACT_GELU)                                                                      \
-    F("activation", "gelu_tanh", gelu_tanh, activation, NRG_ACT_GELU_TANH)                                                       \
-    F("activation", "softplus", softplus, activation, NRG_ACT_SOFTPLUS)                                                          \
-    F("activation", "gelu_quick", gelu_quick, activation, NRG_ACT_GELU_QUICK)                                                    \
-    F("activation", "hard_swish", hard_swish, activation, NRG_ACT_HARD_SWISH)                                                    \
-    F("activation", "hard_sigmoid", hard_sigmoid, activation, NRG_ACT_HARD_SIGMOID)                                              \
-    F("activation", "elu", elu, activation, NRG_ACT_ELU)                                                                         \
-    F("activation", "leaky_relu", leaky_relu, activation, NRG_ACT_LEAKY_RELU)                                                    \
-    F("activation", "mish", mish, activation, NRG_ACT_MISH)                                                                      \
-    F("activation", "exp", exp_, activation, NRG_ACT_EXP)                                                                        \
-    F("activation", "expm1", expm1_, activation, NRG_ACT_EXPM1)                                                                  \
-    F("activation", "softsign", softsign, activation, NRG_ACT_SOFTSIGN)                                                          \
     F("activation_backward", "silu", silu_backward, activation_backward, NRG_ACT_SILU)                                           \
     F("activation_backward", "gelu", gelu_backward, activation_backward, NRG_ACT_GELU)                                           \
     F("activation_backward", "tanh", tanh_backward, activation_backward, NRG_ACT_TANH)                                           \

@@ -377,4 +377,6 @@ static void NAME(hadamard)(const rival_job *job)
 #define LOOP(kernel, op, name, function, ...)                                                                                    \
     static void NAME(name)(const rival_job *job) { NAME(function)(job, __VA_ARGS__); }
 EACH_LOOP(LOOP)
+#define ACTIVATION(g, name, ...) LOOP(, , g, activation, NRG_ACT_##g)
+#include "../../src/template/activation/activations.def"
 #undef LOOP
