@@ -2,7 +2,6 @@
  *
  * SPDX-License-Identifier: MIT */
 #include <algorithm>
-#include <array>
 #include <stdexcept>
 
 #include "share.h"
@@ -153,16 +152,7 @@ static limit_job piece_of(limit_job job, size_t at, size_t bytes)
     return job;
 }
 
-static Batch batch_of(limit_run *run, const Jobs &jobs)
-{
-    return [run, jobs = jobs.of](unsigned placement, size_t calls) {
-        const limit_job *job = &jobs[placement];
-        for (; calls; calls--)
-            run(job);
-    };
-}
-
-static Batch batch_of(limit_run *read, const Twice &t, limit_run *run, const Jobs &jobs)
+static Batch twice_batch(limit_run *read, const Twice &t, limit_run *run, const Jobs &jobs)
 {
     return [=, jobs = jobs.of](unsigned placement, size_t calls) {
         for (; calls; calls--)
@@ -186,7 +176,7 @@ std::vector<Bare> bare_loops(const bench_case &c, const bench_memory &m, bool tw
     for (const limit_loop *loop = loops; loop->name; loop++) {
         limit_run *const run = instance_of(loop, jobs);
         if (run && (!among || among >> (loop - loops) & 1))
-            found.push_back({loop, twice ? batch_of(loop->read[t.tensors - 1], t, run, jobs) : batch_of(run, jobs)});
+            found.push_back({loop, twice ? twice_batch(loop->read[t.tensors - 1], t, run, jobs) : batch_of(run, jobs.of)});
     }
     if (found.empty())
         throw no_loop;

@@ -120,15 +120,11 @@ bench_shape bench_scan_scores(const bench_op *op, size_t *row, size_t *rows)
 
 int bench_admits(const char *filter, const char *name)
 {
+    const size_t length = strlen(name);
     if (!filter || strcmp(filter, "all") == 0)
         return 1;
-    size_t length = strlen(name);
-    for (const char *at = filter;; at++) {
-        const char *end = strchr(at, ',');
-        if ((end ? (size_t)(end - at) : strlen(at)) == length && strncmp(at, name, length) == 0)
+    for (const char *at = filter; at; at = strchr(at, ','), at += at != NULL)
+        if (strcspn(at, ",") == length && strncmp(at, name, length) == 0)
             return 1;
-        if (!end)
-            return 0;
-        at = end;
-    }
+    return 0;
 }

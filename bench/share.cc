@@ -1,7 +1,6 @@
 /* A case beside its limit and its rivals: the kernel, they, and all bare loops of its path take turns on the same memory.
  *
  * SPDX-License-Identifier: MIT */
-#include <array>
 #include <cstring>
 #include <deque>
 #include <stdexcept>
@@ -45,26 +44,17 @@ Batch rival_batch(bench_rival rival, const bench_case &c, const bench_call &call
     std::array<rival_job, BENCH_PLACEMENTS> jobs{};
     for (unsigned p = 0; p < BENCH_PLACEMENTS; p++)
         jobs[p] = bench_rival_job(&c, call.parts[p].part);
-    return [run = loop->run, jobs](unsigned placement, size_t calls) {
-        const rival_job *job = &jobs[placement];
-        for (; calls; calls--)
-            run(job);
-    };
+    return batch_of(loop->run, jobs);
 }
-
-/* measure: with a rival's loop, or NULL for the case itself. */
-static double error_by(double (*measure)(const bench_case *c, const rival_loop *loop), const bench_case &c, bench_rival rival)
-{
-    const rival_loop *loop = rival == BENCH_RIVALS ? nullptr : rival_of(rival, c);
-    return measure && (rival == BENCH_RIVALS || (loop && loop->run)) ? measure(&c, loop) : 0;
-}
-
-double ulp_of(const bench_case &c, bench_rival rival) { return error_by(c.family->ulp, c, rival); }
 
 double error_of(const bench_case &c, bench_rival rival)
 {
-    return error_by(c.family->ulp ? c.family->ulp : bench_error_of, c, rival);
+    const auto measure = c.family->ulp ? c.family->ulp : bench_error_of;
+    const rival_loop *loop = rival == BENCH_RIVALS ? nullptr : rival_of(rival, c);
+    return rival == BENCH_RIVALS || (loop && loop->run) ? measure(&c, loop) : 0;
 }
+
+double ulp_of(const bench_case &c, bench_rival rival) { return c.family->ulp ? error_of(c, rival) : 0; }
 
 /* ---- shares ---- */
 

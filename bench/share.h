@@ -4,6 +4,8 @@
 #ifndef NRG_BENCH_SHARE_H
 #define NRG_BENCH_SHARE_H
 
+#include <array>
+
 #include "limits/limits.h"
 #include "measure.h"
 #include "rival.h"
@@ -11,6 +13,16 @@
 
 namespace bench
 {
+
+/* Calls of a loop, each with the job of its placement. */
+template <class Job> Batch batch_of(void (*run)(const Job *job), const std::array<Job, BENCH_PLACEMENTS> &jobs)
+{
+    return [=](unsigned placement, size_t calls) {
+        const Job *job = &jobs[placement];
+        for (; calls; calls--)
+            run(job);
+    };
+}
 
 struct Bare {
     const limit_loop *loop;

@@ -108,19 +108,6 @@ void bench_memory_free(bench_memory *m)
     memset(m, 0, sizeof *m);
 }
 
-nrg_status bench_call_share(const bench_call *call, unsigned placement, int phase, int ith, int nth)
-{
-    return call->function->share[phase](call->parts[placement].part, ith, nth);
-}
-
-int bench_call_phases(const bench_call *call)
-{
-    int n = 0;
-    while (n < BENCH_PHASES && call->function->share[n])
-        n++;
-    return n;
-}
-
 const char *bench_try(const bench_function *function, void *const *part)
 {
     nrg_status status = NRG_OK;

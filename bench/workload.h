@@ -54,10 +54,6 @@ void bench_call_free(bench_call *call);
 void bench_call_before(void *call);
 void bench_call_run(void *call, unsigned placement, size_t calls);
 
-/* The same in pieces, for threads: how many phases there are, and share ith of nth of one. */
-int bench_call_phases(const bench_call *call);
-nrg_status bench_call_share(const bench_call *call, unsigned placement, int phase, int ith, int nth);
-
 #ifdef __cplusplus
 }
 #endif

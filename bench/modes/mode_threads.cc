@@ -101,12 +101,11 @@ class Team
 
     void do_calls(int ith)
     {
-        const bench_call *call = call_;
-        const unsigned placement = placement_;
-        const int phases = bench_call_phases(call);
+        const auto &share = call_->function->share;
+        void *const *const part = call_->parts[placement_].part;
         for (size_t calls = calls_; calls; calls--)
-            for (int phase = 0; phase < phases; phase++) {
-                bench_call_share(call, placement, phase, ith, THREADS);
+            for (int phase = 0; phase < BENCH_PHASES && share[phase]; phase++) {
+                share[phase](part, ith, THREADS);
                 barrier();
             }
     }

@@ -140,11 +140,9 @@ Report::Bandwidth bandwidth_of(nrg_isa isa, size_t bytes, double seconds)
         job.out[0] = to;
         job.rows = ROWS;
         job.row_bytes = moved / ROWS;
-        const Batch batch = [=](unsigned, size_t calls) {
-            for (; calls; calls--)
-                run(&job);
-        };
-        field.push_back({.run = batch, .limit = limit});
+        std::array<limit_job, BENCH_PLACEMENTS> jobs;
+        jobs.fill(job);
+        field.push_back({.run = batch_of(run, jobs), .limit = limit});
     };
     std::set<limit_run *> tried; /* loops that differ in their stores read alike */
     for (const limit_loop *loop = limit_loops_of(isa); loop->name; loop++) {
