@@ -119,7 +119,9 @@ bench_shape bench_scan_scores(const bench_op *op, size_t *row, size_t *rows);
 enum { BENCH_HEAD = 128, BENCH_HEAD_MAX = 512 };
 static inline size_t bench_head_of(const bench_case *c) { return c->shape.channels ? c->shape.width : (size_t)BENCH_HEAD; }
 
-#define BENCH_OPS(array) .ops = (array), .op_count = NRG_COUNT(array)
+/* What every family has: its ops, the function of those that name no other, and what prepares its parts. */
+#define BENCH_OPS(array, function_, prepare_)                                                                                    \
+    .ops = (array), .op_count = NRG_COUNT(array), .function = &(function_), .prepare = (prepare_)
 #define BENCH_QUICK(ops, shapes) .quick_ops = (ops), .quick_shapes = (shapes)
 #define BENCH_SHAPES(array) .shapes = (array), .shape_count = NRG_COUNT(array)
 #define BENCH_TO(format_, array) BENCH_SHAPES(array), .format = NRG_QUANT_##format_

@@ -31,20 +31,16 @@ static void prepare(const bench_case *c, void *const *part)
 const bench_family bench_activation = {
     .ulp = bench_activation_ulp,
     .flat = 1,
-    BENCH_OPS(forward_ops),
+    BENCH_OPS(forward_ops, call_activation_forward, prepare),
     BENCH_QUICK("silu,gelu", "4096,33554432"),
-    .function = &call_activation_forward,
-    .prepare = prepare,
     .rival = "x,o",
     .wide = "x",
 };
 
 const bench_family bench_activation_backward = {
     .flat = 1,
-    BENCH_OPS(backward_ops),
+    BENCH_OPS(backward_ops, call_activation_backward, prepare),
     BENCH_QUICK("silu,gelu", "4096,33554432"),
-    .function = &call_activation_backward,
-    .prepare = prepare,
     .rival = "x,d_o,dx",
     .wide = "x",
 };

@@ -44,25 +44,22 @@ static void prepare(const bench_case *c, void *const *part)
     }
 }
 
-#define GLU .prepare = prepare, .rival = "x,x=a,b,d_o,o,dx=da,dz=db,q=packed", .wide = "a,x"
+#define GLU .rival = "x,x=a,b,d_o,o,dx=da,dz=db,q=packed", .wide = "a,x"
 
 const bench_family bench_glu = {
-    BENCH_OPS(forward_ops),
+    BENCH_OPS(forward_ops, call_glu_forward, prepare),
     BENCH_QUICK("swiglu", "1x4096,512x2816"),
-    .function = &call_glu_forward,
     GLU,
 };
 
 const bench_family bench_glu_quantized = {
-    BENCH_OPS(quantized_ops),
+    BENCH_OPS(quantized_ops, call_glu_forward, prepare),
     BENCH_QUICK(NULL, "1x4096,512x2816"),
-    .function = &call_glu_forward,
     GLU,
 };
 
 const bench_family bench_glu_backward = {
-    BENCH_OPS(backward_ops),
+    BENCH_OPS(backward_ops, call_glu_backward, prepare),
     BENCH_QUICK("swiglu", "1x4096,512x2816"),
-    .function = &call_glu_backward,
     GLU,
 };

@@ -148,10 +148,8 @@ BENCH_FUNCTION_OF_TWO(backward, nrg_call_channel_norm_backward,
                       nrg_channel_norm_backward_reduce(part[NRG_CHANNEL_SPEC], part[NRG_CHANNEL_ARGS], ith, nth))
 
 const bench_family bench_channel_norm_forward = {
-    BENCH_OPS(forward_ops),
+    BENCH_OPS(forward_ops, call_channel_norm_forward, prepare_forward),
     BENCH_QUICK("group_silu,group_silu-nhwc,batch_train,batch_train-nhwc,batch_infer", "2x640x32x32,32x256x28x28"),
-    .function = &call_channel_norm_forward,
-    .prepare = prepare_forward,
     .scan_shape = scan_shape,
     .rival = "x,y,w,b,o,running_mean=running_mean_in,running_var=running_var_in",
     .rival_numbers = rival_numbers,
@@ -162,10 +160,8 @@ const bench_family bench_channel_norm_forward = {
 };
 
 const bench_family bench_channel_norm_backward = {
-    BENCH_OPS(backward_ops),
+    BENCH_OPS(backward_ops, backward, prepare_backward),
     BENCH_QUICK("group,group-nhwc,batch,batch-nhwc", "2x640x32x32,32x256x28x28"),
-    .function = &backward,
-    .prepare = prepare_backward,
     .scan_shape = scan_shape,
     .rival_numbers = rival_numbers,
     .rival = "x,d_o,w,b,statistics,dx,dw,db",

@@ -84,11 +84,9 @@ static void ready(const bench_case *c, void *const *part)
 }
 
 const bench_family bench_embed = {
-    BENCH_OPS(ops),
+    BENCH_OPS(ops, call_embed_forward, prepare),
     BENCH_QUICK("gather,bert", "128x768,16384x768"),
-    .function = &call_embed_forward,
     .aside = "tables[0].ids,tables[2].ids",
-    .prepare = prepare,
     .ready = ready,
 };
 
@@ -137,10 +135,8 @@ BENCH_FUNCTION_OF_TWO(backward, nrg_call_embed_backward, ((void)nth, ith ? NRG_O
                       nrg_embed_backward(part[0], ith, nth))
 
 const bench_family bench_embed_backward = {
-    BENCH_OPS(backward_ops),
+    BENCH_OPS(backward_ops, backward, prepare_backward),
     BENCH_QUICK("tokens,one_row", "128x768,16384x768"),
-    .function = &backward,
-    .prepare = prepare_backward,
     .aside = "tables[0].ids,tables[2].ids",
     .ready = ready_backward,
 };

@@ -52,10 +52,8 @@ BENCH_FUNCTION_OF_TWO(backward, nrg_call_norm_backward, nrg_norm_backward(part[N
                       reduce(part[NRG_NORM_SPEC], part[NRG_NORM_ARGS], ith, nth))
 
 const bench_family bench_norm_backward = {
-    BENCH_OPS(ops),
+    BENCH_OPS(ops, backward, prepare),
     BENCH_QUICK("rms,add+rms,rms+silu-post", "1x4096,512x4096,8192x4096,4096x128"),
-    .function = &backward,
-    .prepare = prepare,
     .ready = ready,
     .wide = "z",
     .rival = "x,x=r,z,w,d_o,dr_in,mean,dx,dz,dw,db",

@@ -103,10 +103,8 @@ static void ready(const bench_case *c, void *const *part)
 }
 
 const bench_family bench_norm_forward = {
-    BENCH_OPS(ops),
+    BENCH_OPS(ops, call_norm_forward, prepare),
     BENCH_QUICK("rms,add+rms,rms+silu-post", "1x4096,512x4096,8192x4096,4096x128"),
-    .function = &call_norm_forward,
-    .prepare = prepare,
     .ready = ready,
     .rival = "x,y,z,w,b,o,r,r=statistics",
     .rival_numbers = rival_numbers,
@@ -124,9 +122,7 @@ static const bench_op quantized_ops[] = {
 };
 
 const bench_family bench_norm_quantized = {
-    BENCH_OPS(quantized_ops),
+    BENCH_OPS(quantized_ops, call_norm_forward, prepare),
     BENCH_QUICK("add+rms-q8_0", "1x4096,512x4096"),
-    .function = &call_norm_forward,
     .rival = "x,y,w,r,q=packed,scales",
-    .prepare = prepare,
 };

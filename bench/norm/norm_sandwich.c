@@ -99,16 +99,16 @@ static void prepare(const bench_case *c, void *const *part)
     }
 }
 
-#define SANDWICH .function = &call_norm_sandwich_forward, .prepare = prepare, .rival = "x,y,w=w1,w2,o,r,q=packed,scales"
+#define SANDWICH .rival = "x,y,w=w1,w2,o,r,q=packed,scales"
 
 const bench_family bench_norm_sandwich = {
-    BENCH_OPS(ops),
+    BENCH_OPS(ops, call_norm_sandwich_forward, prepare),
     BENCH_QUICK("sandwich,turns", "1x4096,512x4096"),
     SANDWICH,
 };
 
 const bench_family bench_norm_sandwich_quantized = {
-    BENCH_OPS(quantized_ops),
+    BENCH_OPS(quantized_ops, call_norm_sandwich_forward, prepare),
     BENCH_QUICK("sandwich-q8_0", "1x4096,512x4096"),
     SANDWICH,
 };

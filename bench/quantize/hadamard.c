@@ -25,10 +25,8 @@ static bench_shape scan_shape(const bench_op *op, size_t *row, size_t *rows)
 }
 
 const bench_family bench_hadamard = {
-    BENCH_OPS(ops),
+    BENCH_OPS(ops, call_hadamard_forward, prepare),
     BENCH_QUICK("hadamard", "64x64,64x128,64x256,64x512"),
-    .function = &call_hadamard_forward,
-    .prepare = prepare,
     .rival = "x,o",
     .scan_shape = scan_shape,
 };

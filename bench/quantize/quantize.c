@@ -46,18 +46,14 @@ static void ready_back(const bench_case *c, void *const *part)
 }
 
 const bench_family bench_quantize = {
-    BENCH_OPS(ops),
+    BENCH_OPS(ops, call_quantize, prepare),
     BENCH_QUICK("q8_0", "1x4096,512x4096"),
-    .prepare = prepare,
-    .function = &call_quantize,
     .rival = "x,q=packed,scales",
 };
 
 const bench_family bench_dequantize = {
-    BENCH_OPS(ops),
+    BENCH_OPS(ops, call_dequantize, prepare_back),
     BENCH_QUICK("q8_0", "1x4096,512x4096"),
-    .function = &call_dequantize,
     .rival = "o,q=packed,scales",
-    .prepare = prepare_back,
     .ready = ready_back,
 };

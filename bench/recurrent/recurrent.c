@@ -18,41 +18,33 @@ static const bench_op reduce_ops[] = {{"dw+db", "dw,db", BENCH_SHAPES(shapes)}};
 
 static void prepare_forward(const bench_case *c, void *const *part)
 {
-    nrg_recurrent_args *args = part[NRG_RECURRENT_ARGS];
-    *args = nrg_recurrent_args_init(c->dtype, c->shape.rows, c->shape.dim, NULL, NULL, NULL);
+    *(nrg_recurrent_args *)part[NRG_RECURRENT_ARGS] =
+        nrg_recurrent_args_init(c->dtype, c->shape.rows, c->shape.dim, NULL, NULL, NULL);
 }
 
 static void prepare_backward(const bench_case *c, void *const *part)
 {
-    nrg_recurrent_backward_args *args = part[NRG_RECURRENT_ARGS];
-    *args = nrg_recurrent_backward_args_init(c->dtype, c->shape.rows, c->shape.dim, NULL, NULL, NULL, NULL);
+    *(nrg_recurrent_backward_args *)part[NRG_RECURRENT_ARGS] =
+        nrg_recurrent_backward_args_init(c->dtype, c->shape.rows, c->shape.dim, NULL, NULL, NULL, NULL);
 }
 
 /* For --scan: few positions, since each multiplies by a matrix of row times row. */
 #define SCAN .scan_row_most = 1024, .scan_rows_most = 8
 
 const bench_family bench_recurrent = {
-    BENCH_OPS(forward_ops),
+    BENCH_OPS(forward_ops, call_recurrent_forward, prepare_forward),
     BENCH_QUICK(NULL, "64x64,512x512"),
-    .function = &call_recurrent_forward,
-    .prepare = prepare_forward,
     SCAN,
 };
 
 const bench_family bench_recurrent_backward = {
-    BENCH_OPS(backward_ops),
-    BENCH_QUICK(NULL, "64x64,512x512"),
-    .function = &call_recurrent_backward,
-    .prepare = prepare_backward,
-    SCAN,
+    BENCH_OPS(backward_ops, call_recurrent_backward, prepare_backward), BENCH_QUICK(NULL, "64x64,512x512"), SCAN,
     .also = BENCH_OUT, /* g, which is the workspace */
 };
 
 const bench_family bench_recurrent_reduce = {
-    BENCH_OPS(reduce_ops),
+    BENCH_OPS(reduce_ops, call_recurrent_backward_reduce, prepare_backward),
     BENCH_QUICK(NULL, "64x64,512x512"),
-    .function = &call_recurrent_backward_reduce,
-    .prepare = prepare_backward,
     SCAN,
     .aside = "w,dw",   /* w is not read */
     .also = BENCH_OUT, /* dw */

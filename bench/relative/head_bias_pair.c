@@ -19,11 +19,13 @@ static void prepare(const bench_case *c, void *const *part)
 }
 
 const bench_family bench_head_bias_pair = {
-    BENCH_OPS(forward_ops), BENCH_QUICK(NULL, "64x1024,8192x1024"), .function = &call_head_bias_forward, .prepare = prepare,
+    BENCH_OPS(forward_ops, call_head_bias_forward, prepare),
+    BENCH_QUICK(NULL, "64x1024,8192x1024"),
     .scan_heads = 8,
 };
 
 const bench_family bench_head_bias_pair_backward = {
-    BENCH_OPS(backward_ops), BENCH_QUICK(NULL, "64x1024,8192x1024"), .function = &call_head_bias_backward, .prepare = prepare,
+    BENCH_OPS(backward_ops, call_head_bias_backward, prepare),
+    BENCH_QUICK(NULL, "64x1024,8192x1024"),
     .scan_heads = 8,
 };

@@ -54,28 +54,22 @@ static void find_ends(const bench_case *c, void *const *part)
 }
 
 const bench_family bench_relative_scores = {
-    BENCH_OPS(scores_ops),
+    BENCH_OPS(scores_ops, call_relative_scores, prepare),
     BENCH_QUICK("clip", "1024x128"),
-    .function = &call_relative_scores,
-    .prepare = prepare,
     .aside = "q,table",
     .also = BENCH_IN,
 };
 
 const bench_family bench_relative_values = {
-    BENCH_OPS(values_ops),
+    BENCH_OPS(values_ops, call_relative_values, prepare),
     BENCH_QUICK("clip", "1024x128"),
-    .function = &call_relative_values,
     .aside = "table,o,ends",
-    .prepare = prepare,
     .also = BENCH_OUT,
 };
 
 const bench_family bench_relative_backward = {
-    BENCH_OPS(backward_ops),
+    BENCH_OPS(backward_ops, call_relative_backward, prepare),
     BENCH_QUICK("clip", "1024x128"),
-    .function = &call_relative_backward,
-    .prepare = prepare,
     .ready = find_ends,
     .aside = "q,ends_in,d_table",
     .also = BENCH_OUT,

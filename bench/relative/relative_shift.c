@@ -32,9 +32,7 @@ static bench_shape scan_shape(const bench_op *op, size_t *row, size_t *rows)
 }
 
 const bench_family bench_relative_shift = {
-    BENCH_OPS(ops),
+    BENCH_OPS(ops, call_relative_shift_forward, prepare),
     BENCH_QUICK("store,add", "128x128,16384x1024"),
-    .function = &call_relative_shift_forward,
-    .prepare = prepare,
     .scan_shape = scan_shape,
 };

@@ -31,10 +31,8 @@ static void ready(const bench_case *c, void *const *part)
 }
 
 const bench_family bench_position_table = {
-    BENCH_OPS(ops),
+    BENCH_OPS(ops, call_sinusoidal_table, prepare),
     BENCH_QUICK("concatenated", "64x128"),
-    .function = &call_sinusoidal_table,
-    .prepare = prepare,
     .ready = ready,
     .aside = "frequencies",
 };

@@ -70,10 +70,8 @@ static const bench_op ops[] = {
 };
 
 const bench_family bench_qkv = {
-    BENCH_OPS(ops),
+    BENCH_OPS(ops, call_qkv_forward, prepare),
     BENCH_QUICK("llama,qwen3", "1x4096,512x4096"),
-    .function = &call_qkv_forward,
-    .prepare = prepare,
     .scan_heads = Q_HEADS,
     .rival = "x=q,k,v,q_w,k_w,slots,o=q_o,k_o,v_o",
     .rival_numbers = rival_numbers,

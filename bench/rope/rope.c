@@ -35,8 +35,12 @@ static const bench_op ops[] = {
 };
 
 const bench_family bench_rope = {
-    BENCH_OPS(ops),  BENCH_QUICK(NULL, "1x4096,512x4096"), .function = &call_rope_forward, .prepare = prepare_rotation,
-    .scan_heads = 8, .rival = "x=q,o=q_o,table",           .ready = ready_rotation,        .aside = "table",
+    BENCH_OPS(ops, call_rope_forward, prepare_rotation),
+    BENCH_QUICK(NULL, "1x4096,512x4096"),
+    .scan_heads = 8,
+    .rival = "x=q,o=q_o,table",
+    .ready = ready_rotation,
+    .aside = "table",
 };
 
 /* ---- with a norm, in one call and in two ---- */
@@ -95,10 +99,8 @@ static void rival_numbers(const bench_case *c, void *const *part, rival_job *job
 }
 
 const bench_family bench_norm_rope = {
-    BENCH_OPS(normed_ops),
+    BENCH_OPS(normed_ops, in_one, prepare_normed),
     BENCH_QUICK("norm+neox", "1x4096,512x4096"),
-    .function = &in_one,
-    .prepare = prepare_normed,
     .scan_heads = 8,
     .rival = "x=q,o=q_o,table,w=q's w",
     .rival_numbers = rival_numbers,

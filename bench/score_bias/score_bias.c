@@ -55,10 +55,8 @@ static void fill_table(const bench_case *c, void *const *part)
 }
 
 const bench_family bench_score_bias = {
-    BENCH_OPS(forward_ops),
+    BENCH_OPS(forward_ops, call_score_bias_forward, prepare_forward),
     BENCH_QUICK(NULL, "1x4x128x128,1x32x2048x2048"),
-    .function = &call_score_bias_forward,
-    .prepare = prepare_forward,
     .scan_shape = bench_scan_scores,
     .ready = fill_table,
     .wide = "scores",
@@ -66,10 +64,8 @@ const bench_family bench_score_bias = {
 };
 
 const bench_family bench_score_bias_backward = {
-    BENCH_OPS(backward_ops),
+    BENCH_OPS(backward_ops, call_score_bias_backward, prepare_backward),
     BENCH_QUICK(NULL, "1x4x128x128,1x32x2048x2048"),
-    .function = &call_score_bias_backward,
-    .prepare = prepare_backward,
     .scan_shape = bench_scan_scores,
     .wide = "d_o",
     .aside = "d_diagonals",

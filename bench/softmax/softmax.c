@@ -115,10 +115,8 @@ static void prepare_backward(const bench_case *c, void *const *part)
 }
 
 const bench_family bench_softmax = {
-    BENCH_OPS(forward_ops),
+    BENCH_OPS(forward_ops, call_softmax_forward, prepare_forward),
     BENCH_QUICK("softmax", "1x32x512x512,1x32x1x4096"),
-    .function = &call_softmax_forward,
-    .prepare = prepare_forward,
     .scan_shape = scan_shape,
     .ready = ready,
     .rival = "x,o,m_in,sum_in,m,sum,factor,inverse,ids,loss,others",
@@ -128,10 +126,8 @@ const bench_family bench_softmax = {
 };
 
 const bench_family bench_softmax_backward = {
-    BENCH_OPS(backward_ops),
+    BENCH_OPS(backward_ops, call_softmax_backward, prepare_backward),
     BENCH_QUICK("softmax", "1x32x512x512,1x32x1x4096"),
-    .function = &call_softmax_backward,
-    .prepare = prepare_backward,
     .scan_shape = scan_shape,
     .ready = ready,
     .rival = "x=o,x,d_o,dx,ids,m_in,others_in,d_loss",
