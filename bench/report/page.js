@@ -3,6 +3,13 @@
 const report = JSON.parse(document.getElementById("data").textContent);
 const $ = (id) => document.getElementById(id);
 
+/* An element with these properties and children. */
+function make(tag, properties, ...children) {
+  const element = Object.assign(document.createElement(tag), properties);
+  element.append(...children);
+  return element;
+}
+
 function rowsOf(arrays) {
   return arrays.map((cells) => Object.fromEntries(report.columns.map((name, i) => [name, cells[i]])));
 }
@@ -25,9 +32,7 @@ const best = PATHS.find((p) => p === report.active) || PATHS.find((p) => rows.so
 /* ---- light and dark ---- */
 
 function setUpScheme() {
-  const style = document.createElement("style");
-  style.textContent = pageStyle();
-  document.head.append(style);
+  document.head.append(make("style", { textContent: pageStyle() }));
   const names = { auto: "Scheme: system", light: "Scheme: light", dark: "Scheme: dark" }, next = { auto: "dark", dark: "light", light: "auto" };
   let scheme = "auto";
   const show = () => {
@@ -41,40 +46,31 @@ function setUpScheme() {
 
 /* ---- filters ---- */
 
-function choice(form, name, text, options, changed, first) {
-  const select = document.createElement("select");
-  select.name = name;
-  for (const option of options) select.add(new Option(option === "" ? "all" : option, option));
-  if (first !== undefined && options.includes(first)) select.value = first;
-  select.onchange = changed;
-  const label = document.createElement("label");
-  label.append(text, select);
-  form.append(label);
-  return select;
-}
-
 function refill(select, options) {
   const value = select.value;
   select.replaceChildren(...options.map((option) => new Option(option === "" ? "all" : option, option)));
   if (options.includes(value)) select.value = value;
 }
 
+function choice(form, name, text, options, changed, first) {
+  const select = make("select", { name, onchange: changed });
+  refill(select, options);
+  if (options.includes(first)) select.value = first;
+  form.append(make("label", {}, text, select));
+  return select;
+}
+
 /* A path's name beside its colour. */
 function keyOfPath(kind, p) {
-  const key = document.createElement(kind), color = document.createElement("i");
+  const color = make("i");
   color.style.background = `var(--${p})`;
-  key.className = "key";
-  key.append(color, p);
-  return key;
+  return make(kind, { className: "key" }, color, p);
 }
 
 function toggles(form, paths, changed) {
   const shown = new Set(paths);
   for (const p of paths) {
-    const box = document.createElement("input"), label = keyOfPath("label", p);
-    box.type = "checkbox";
-    box.checked = true;
-    box.name = p;
+    const label = keyOfPath("label", p), box = make("input", { type: "checkbox", checked: true, name: p });
     box.onchange = () => { if (box.checked) shown.add(p); else shown.delete(p); changed(); };
     label.prepend(box);
     form.append(label);
@@ -82,18 +78,13 @@ function toggles(form, paths, changed) {
   return shown;
 }
 
-function saver(form, name, make) {
-  const button = document.createElement("button");
-  button.type = "button";
-  button.textContent = "Save as SVG";
-  button.onclick = () => {
-    const link = document.createElement("a");
-    link.href = URL.createObjectURL(new Blob([make()], { type: "image/svg+xml" }));
-    link.download = name();
+function saver(form, name, svg) {
+  const save = () => {
+    const link = make("a", { href: URL.createObjectURL(new Blob([svg()], { type: "image/svg+xml" })), download: name() });
     link.click();
     URL.revokeObjectURL(link.href);
   };
-  form.append(button);
+  form.append(make("button", { type: "button", textContent: "Save as SVG", onclick: save }));
 }
 
 /* ---- plots ---- */
@@ -203,10 +194,8 @@ function setUpAccuracy() {
   const path = choice(form, "path", "Path", PATHS.filter((p) => known.some((r) => r.path === p)), draw, best);
   const shape = choice(form, "shape", "Shape", shapes(), draw);
   for (const [who, color] of Object.entries(WHO)) {
-    const key = document.createElement("span");
-    key.className = "key";
-    key.innerHTML = `<svg width="14" height="14" viewBox="0 0 14 14" aria-hidden="true">${dot(who, 7, 7, color, "")}</svg> ${who}`;
-    form.append(key);
+    const mark = `<svg width="14" height="14" viewBox="0 0 14 14" aria-hidden="true">${dot(who, 7, 7, color, "")}</svg> ${who}`;
+    form.append(make("span", { className: "key", innerHTML: mark }));
   }
   saver(form, () => `errors-${kernel.value}-${path.value}.svg`, () => accuracyFile(kernel.value, path.value, shape.value));
   withTips(place);
@@ -226,13 +215,9 @@ function setUpTable() {
   let by = null, down = false, most = step;
   const head = table.createTHead().insertRow(), body = table.createTBody();
   for (const [key, title, isText] of COLUMNS) {
-    const th = document.createElement("th"), button = document.createElement("button");
-    button.type = "button";
-    button.textContent = title;
-    button.onclick = () => { down = by === key ? !down : !isText; by = key; most = step; draw(); };
-    th.className = isText ? "text" : "";
+    const sort = () => { down = by === key ? !down : !isText; by = key; most = step; draw(); };
+    const th = make("th", { className: isText ? "text" : "" }, make("button", { type: "button", textContent: title, onclick: sort }));
     th.dataset.key = key;
-    th.append(button);
     head.append(th);
   }
   const natural = new Intl.Collator("en", { numeric: true });
@@ -246,16 +231,11 @@ function setUpTable() {
     const of = rows.filter((r) => ["kernel", "dtype", "path"].every((key, i) => !selects[i].value || r[key] === selects[i].value) &&
       wanted.every((word) => `${r.op} ${r.shape}`.includes(word)));
     if (by) of.sort(order);
-    body.replaceChildren(...of.slice(0, most).map((row) => {
-      const tr = document.createElement("tr");
-      for (const [key, , isText, format] of COLUMNS) {
-        const td = tr.insertCell();
-        td.textContent = format ? format(row[key]) : row[key];
-        if (isText) td.className = "text";
-        if (key === "share") td.title = report.loops[row.loop] ?? "";
-      }
-      return tr;
-    }));
+    body.replaceChildren(...of.slice(0, most).map((row) => make("tr", {}, ...COLUMNS.map(([key, , isText, format]) => make("td", {
+      textContent: format ? format(row[key]) : row[key],
+      className: isText ? "text" : "",
+      title: key === "share" ? report.loops[row.loop] ?? "" : "",
+    })))));
     for (const th of head.cells) {
       if (th.dataset.key === by) th.setAttribute("aria-sort", down ? "descending" : "ascending");
       else th.removeAttribute("aria-sort");
@@ -266,11 +246,7 @@ function setUpTable() {
   const again = () => { most = step; draw(); };
   const selects = [["kernel", "Kernel"], ["dtype", "Type"], ["path", "Path"]].map(([key, title]) =>
     choice(form, key, title, ["", ...unique(rows.map((r) => r[key]))], again));
-  const text = document.createElement("input");
-  text.type = "search";
-  text.name = "text";
-  text.placeholder = "op or shape: silu 1x4096";
-  text.oninput = again;
+  const text = make("input", { type: "search", name: "text", placeholder: "op or shape: silu 1x4096", oninput: again });
   form.append(text);
   form.onsubmit = (event) => event.preventDefault();
   $("more").onclick = () => { most += 5 * step; draw(); };
