@@ -21,9 +21,9 @@ def text_of(path):
 
 
 def description(name):
-    """The lines of a description and of those that it includes; a macro that names a type is replaced."""
+    """The lines of a description and of those that it includes; macros that name a type or a term are replaced."""
     text = re.sub(r'^#include "(\w+)\.def"$', lambda match: description(match[1]), text_of(ROOT / f"src/operands/{name}.def"), flags=re.M)
-    for macro, value in re.findall(r"^#define (\w+) (\w+)$", text, re.M):
+    for macro, value in re.findall(r"^#define (NRG_\w+_ARGS|NRG_TERM_X) (\w+)$", text, re.M):
         text = re.sub(rf"\b{macro}\b", value, text)
     return text
 

@@ -1,7 +1,7 @@
 /* Bad input, from the descriptions of the calls: everything that can be wrong with a sound call gives the status it should and
  * writes nothing; what is allowed is not refused.
  *
- * From a sound call (sound_<family>.c) each thing is made wrong by itself: structs that are missing or of another size, options,
+ * From a sound call (sound.txt) each thing is made wrong by itself: structs that are missing or of another size, options,
  * shares, pointers, alignments, strides, sizes, workspaces, and every operand in every place around every other. What the call
  * should say is found by verdict.c, which reads the same descriptions and decides by brute force. That the descriptions are those
  * of the headers is looked up in these: the matrix of operands that may lie in each other's place, and the list of statuses,
@@ -98,8 +98,7 @@ static void set_up(trial *t)
     t->room = at + around;
     t->behind = memory + at;
     memcpy(memory, contents, t->room);
-    if (t->sound->fill)
-        t->sound->fill(t->part);
+    sound_fill(t->sound, t->part);
 }
 
 static nrg_status run(trial *t, int ith, int nth)
@@ -195,7 +194,7 @@ static void accepted(trial *t)
 
 static int is_of_contents(const trial *t, nrg_status status)
 {
-    return t->sound->fill && (status == NRG_ERR_COUNT || status == NRG_ERR_POSITION);
+    return sound_has_contents(t->sound) && (status == NRG_ERR_COUNT || status == NRG_ERR_POSITION);
 }
 
 /* As verdict.c has it. */
@@ -203,9 +202,9 @@ static void judged(trial *t)
 {
     int is_open;
     const nrg_status should = verdict_of(call_of(t), (const void *const *)t->part, 0, 1, &is_open);
-    if (should == NRG_OK && t->sound->fill)
-        t->sound->fill(t->part); /* where the ids are now */
-    const nrg_status got = is_open || t->sound->fill ? run(t, 0, 1) : should;
+    if (should == NRG_OK)
+        sound_fill(t->sound, t->part); /* where the ids are now */
+    const nrg_status got = is_open || sound_has_contents(t->sound) ? run(t, 0, 1) : should;
     if (is_open && got == NRG_ERR_OVERLAP)
         set_up(t);
     /* inputs may overlap, and then not hold what each of them should */
@@ -334,20 +333,14 @@ static void word(trial *t, int part, size_t at, const void *value, size_t bytes,
 
 static void wrong_options(trial *t)
 {
-    static char entry[64];
-    int variant = 0;
-    for (int i = 0; i < t->sound->wrong_count; i++) {
-        const sound_wrong *w = &t->sound->wrong[i];
-        variant = w->bytes ? variant : w->variant;
-        if (variant != t->variant || !w->bytes)
-            continue;
-        ck_assert(w->bytes == sizeof w->value || w->value.u64 >> 8 * w->bytes == 0); /* a size_t may have 32 bits */
-        set_bytes(t->part[w->part], w->at, &w->value, w->bytes);
-        if (w->is_more)
-            continue;
-        snprintf(entry, sizeof entry, "entry %d of its wrong options", i);
-        what = entry;
-        refused_or_not(t, w->status);
+    static char change[64];
+    for (int n = 0; t->sound->wrong; n++) {
+        const int status = t->sound->wrong(t->part, t->variant, n);
+        if (status == SOUND_NO_MORE)
+            return;
+        snprintf(change, sizeof change, "change %d of its options", n);
+        what = change;
+        refused_or_not(t, (nrg_status)status);
     }
 }
 
@@ -668,8 +661,7 @@ static void nothing_to_do(trial *t)
         judged(t);
         return;
     }
-    if (t->sound->fill)
-        t->sound->fill(t->part);
+    sound_fill(t->sound, t->part);
     if (sound_has_shares(t->sound) && run(t, 1, 1) != NRG_ERR_THREAD)
         complain(t, NRG_OK, NRG_ERR_THREAD);
     verdict_measure(call_of(t), (const void *const *)t->part, &t->sizes, t->operands);
@@ -677,7 +669,7 @@ static void nothing_to_do(trial *t)
     const nrg_status got = run(t, 0, 1);
     memcpy(memory, before, t->room);
     /* ids into a table without rows, which have no order either; or the number stands in another struct as well */
-    if (t->sound->fill && (got == NRG_ERR_POSITION || got == NRG_ERR_WORKSPACE || got == NRG_ERR_COMBINATION))
+    if (sound_has_contents(t->sound) && (got == NRG_ERR_POSITION || got == NRG_ERR_WORKSPACE || got == NRG_ERR_COMBINATION))
         set_up(t);
     else
         accepted_outputs(t, 0);
@@ -773,8 +765,8 @@ static void wrong_sizes(trial *t)
 static void wrong_contents(trial *t)
 {
     what = "the contents of an operand";
-    for (int n = 0; t->sound->spoil; n++) {
-        const nrg_status status = t->sound->spoil(t->part, n);
+    for (int n = 0;; n++) {
+        const nrg_status status = sound_spoil(t->sound, t->part, n);
         if (status == NRG_OK)
             return;
         refused(t, status);
@@ -830,9 +822,9 @@ static int wanted_count;
 static int want(const char *family)
 {
     const int before_it = wanted_count;
-    for (int i = 0; i < SOUND_FAMILIES; i++)
-        for (int n = 0; n < sound_families[i]->count && (!family || strcmp(sound_families[i]->name, family) == 0); n++)
-            wanted[wanted_count++] = &sound_families[i]->calls[n];
+    for (const sound_family *f = sound_families; f->name; f++)
+        for (int n = 0; n < f->count && (!family || strcmp(f->name, family) == 0); n++)
+            wanted[wanted_count++] = &f->calls[n];
     return wanted_count > before_it;
 }
 

@@ -5,13 +5,6 @@
 #include "../harness/support.h"
 #include "verdict.h"
 
-extern const sound_family sound_activation, sound_score_bias, sound_channel_norm, sound_embed, sound_norm, sound_norm_sandwich,
-    sound_quantize, sound_recurrent, sound_relative, sound_rope, sound_softmax;
-
-const sound_family *const sound_families[SOUND_FAMILIES] = {
-    &sound_activation, &sound_score_bias, &sound_channel_norm, &sound_embed, &sound_norm,   &sound_norm_sandwich,
-    &sound_quantize,   &sound_recurrent,  &sound_relative,     &sound_rope,  &sound_softmax};
-
 uint32_t sound_set_up(const sound_call *s, int variant, void *const *part)
 {
     static double any;
@@ -27,6 +20,66 @@ uint32_t sound_set_up(const sound_call *s, int variant, void *const *part)
         invoke_set_pointer(o, part, there >> i & 1 ? &any : NULL);
     }
     return s->like ? 0 : there;
+}
+
+/* Element i of an operand, as strides are now; v: the operand. */
+static unsigned char *element_at(const nrg_operand *o, const verdict_operand *v, void *const *part, size_t i)
+{
+    unsigned char *at = (unsigned char *)own_memory(nrg_pointer_at(part[o->part], o->at)) + i % v->dim * v->element;
+    size_t row = i / v->dim, dense = v->row;
+    for (unsigned k = 0; k < v->levels; k++) {
+        const size_t given = o->level[k].stride ? nrg_size_at(part[o->part], o->level[k].stride) : 0;
+        at += row % v->count[k] * (given ? given : dense);
+        row /= v->count[k];
+        dense *= v->count[k];
+    }
+    return at;
+}
+
+/* The n-th operand of ids, and how many it has, where the call has that many operands of ids. */
+static int ids_of(const sound_call *s, void *const *part, int n, sound_ids *ids, verdict_operand operands[NRG_OPERANDS],
+                  size_t *count)
+{
+    nrg_sizes sizes;
+    if (!s->ids || !s->ids(part, n, ids) ||
+        verdict_measure(s->function->call, (const void *const *)part, &sizes, operands) != NRG_OK)
+        return 0;
+    const verdict_operand *const v = &operands[ids->operand];
+    *count = v->is_there && v->has_elements ? v->rows * v->dim : 0;
+    return 1;
+}
+
+void sound_fill(const sound_call *s, void *const *part)
+{
+    verdict_operand operands[NRG_OPERANDS];
+    sound_ids ids;
+    size_t count;
+    for (int n = 0; ids_of(s, part, n, &ids, operands, &count); n++)
+        for (size_t i = 0; ids.limit && i < count; i++) {
+            const int32_t id = i == 1 && ids.other ? ids.other : (int32_t)(i % ids.limit);
+            memcpy(element_at(&s->function->call->operands[ids.operand], &operands[ids.operand], part, i), &id, sizeof id);
+        }
+    if (s->fill)
+        s->fill(part);
+}
+
+nrg_status sound_spoil(const sound_call *s, void *const *part, int n)
+{
+    verdict_operand operands[NRG_OPERANDS];
+    sound_ids ids;
+    size_t count, id = (size_t)n / 5;
+    if (s->spoil)
+        return s->spoil(part, n);
+    for (int k = 0; ids_of(s, part, k, &ids, operands, &count); k++) {
+        const int32_t wrong[] = {-1, -99, INT32_MIN, (int32_t)ids.limit, INT32_MAX};
+        if (id < count) {
+            memcpy(element_at(&s->function->call->operands[ids.operand], &operands[ids.operand], part, id), &wrong[n % 5],
+                   sizeof wrong[0]);
+            return NRG_ERR_POSITION;
+        }
+        id -= count;
+    }
+    return NRG_OK;
 }
 
 /* The bytes' place has to be there, and is left alone where the function refuses. */

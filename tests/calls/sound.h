@@ -11,40 +11,14 @@
 
 enum { SOUND_PART_BYTES = 512, SOUND_SHARES = 2 /* a part that is no argument, of calls whose workspace depends on it */ };
 
-/* An option, and what it makes of the call: the field's bytes and the status; NRG_OK where it is right at the edge of what is
- * wrong. Where is_more is set, those after it are options of the same call. Without bytes: those after it are for this variant.
- */
-typedef struct sound_wrong {
-    unsigned char part, bytes, variant, is_more;
-    uint16_t at;
-    nrg_status status;
-    union {
-        double f64;
-        float f32;
-        uint32_t u32;
-        uint64_t u64;
-    } value;
-} sound_wrong;
+/* Elements of an operand that are ids below `limit`, or this other one. */
+typedef struct sound_ids {
+    int operand;
+    size_t limit;
+    int32_t other;
+} sound_ids;
 
-#define WRONG_VARIANT(n)                                                                                                         \
-    {                                                                                                                            \
-        .variant = (n)                                                                                                           \
-    }
-#define SOUND_FIELD(index, type, field_, ...)                                                                                    \
-    {                                                                                                                            \
-        .part = (index), .bytes = sizeof((type *)0)->field_, .at = NRG_AT(type, field_), __VA_ARGS__                             \
-    }
-#define WITH_U32(index, type, field, number) SOUND_FIELD(index, type, field, .is_more = 1, .value.u32 = (uint32_t)(number))
-#define WITH_U64(index, type, field, number) SOUND_FIELD(index, type, field, .is_more = 1, .value.u64 = (uint64_t)(number))
-#define WRONG_F64(index, type, field, number, status_) SOUND_FIELD(index, type, field, .status = (status_), .value.f64 = (number))
-#define WRONG_F32(index, type, field, number, status_) SOUND_FIELD(index, type, field, .status = (status_), .value.f32 = (number))
-#define WRONG_U32(index, type, field, number, status_)                                                                           \
-    SOUND_FIELD(index, type, field, .status = (status_), .value.u32 = (uint32_t)(number))
-#define WRONG_U64(index, type, field, number, status_)                                                                           \
-    SOUND_FIELD(index, type, field, .status = (status_), .value.u64 = (uint64_t)(number))
-
-/* A stride that a description may not forget; where there is more than one step. */
-#define WRONG_STRIDE(index, type, field) WRONG_U64(index, type, field, 1, NRG_ERR_STRIDE)
+enum { SOUND_NO_MORE = -1 };
 
 typedef struct sound_call {
     const invoke_function *function;
@@ -54,14 +28,18 @@ typedef struct sound_call {
      * that are there beside those that may not be absent: each that may is in some variant's. */
     uint32_t (*set_up)(void *const *part, int variant);
 
-    const sound_wrong *wrong; /* of variant 0, up to the first WRONG_VARIANT */
-    int wrong_count;
+    /* Changes options of a variant in the n-th way, and returns the status; NRG_OK where they are right at the edge of what is
+     * wrong. SOUND_NO_MORE: there are no such. May be NULL. */
+    int (*wrong)(void *const *part, int variant, int n);
 
-    /* Operands have their places and hold small numbers: whatever else has to be in them, ids above all. May be NULL. */
+    /* The n-th operand of ids; 0: there are no more. May be NULL. */
+    int (*ids)(void *const *part, int n, sound_ids *ids);
+
+    /* Operands have their places and hold small numbers, and ids: whatever else has to be in them. May be NULL. */
     void (*fill)(void *const *part);
 
-    /* Makes the contents of operands wrong in the n-th way, and returns the status; NRG_OK: this variant has no such. May be
-     * NULL. */
+    /* Makes the contents of operands wrong in the n-th way, and returns the status; NRG_OK: this variant has no such. NULL: ids
+     * alone can be wrong. */
     nrg_status (*spoil)(void *const *part, int n);
 
     /* Bits of outputs that are another phase's: always, and those that depend on the call. May be NULL: none. */
@@ -87,10 +65,6 @@ typedef struct sound_call {
     int repeats;       /* as often as its numbers say, so that changed ones are not tried */
 } sound_call;
 
-/* For the table of a family. */
-#define WRONG(list) .wrong = list, .wrong_count = NRG_COUNT(list)
-#define NO_KERNEL .own = UINT32_MAX, .has_no_kernel = 1
-
 static inline const char *sound_name(const sound_call *s) { return s->function->name; }
 static inline int sound_has_shares(const sound_call *s) { return s->function->ask != NULL; }
 
@@ -103,6 +77,11 @@ static inline uint32_t sound_spared(const sound_call *s, void *const *part)
 /* A variant in parts of SOUND_PART_BYTES: options and numbers, and some address for each operand that is there, of which it
  * returns the bits. */
 uint32_t sound_set_up(const sound_call *s, int variant, void *const *part);
+
+/* Whether a call reads what is in operands; makes that what it has to be; and wrong, as sound_call.spoil does. */
+static inline int sound_has_contents(const sound_call *s) { return s->fill != NULL || s->ids != NULL; }
+void sound_fill(const sound_call *s, void *const *part);
+nrg_status sound_spoil(const sound_call *s, void *const *part, int n);
 
 /* Makes the call, or a share of it. */
 nrg_status sound_run(const sound_call *s, void *const *part, int ith, int nth);
@@ -129,7 +108,7 @@ typedef struct sound_family {
     int count;
 } sound_family;
 
-enum { SOUND_FAMILIES = 11 };
-extern const sound_family *const sound_families[SOUND_FAMILIES];
+enum { SOUND_FAMILIES = 10 };
+extern const sound_family sound_families[]; /* sound.py makes them of sound.txt; the one behind the last has no name */
 
 #endif

@@ -2,7 +2,7 @@
  * `_check` returns, and what it returns for larger structs, which no precheck accepts. The kernels are stubs (stub_kernels.h), so
  * that operands need no memory. A call reaches a kernel if it is accepted and has elements to compute, and only then.
  *
- * A trial draws a sound call (sound_<family>.c) with other sizes, strides and operands, then makes up to three changes: pointers
+ * A trial draws a sound call (sound.txt) with other sizes, strides and operands, then makes up to three changes: pointers
  * that are NULL, shifted, at the end of memory, or in and around another operand; strides, sizes, options, constants, shares.
  * Everything is drawn from the number of the trial, so that a failure can be repeated.
  *
@@ -731,9 +731,9 @@ int main(int argc, char **argv)
         else
             return 2;
     }
-    for (int i = 0; i < SOUND_FAMILIES; i++)
-        for (int n = 0; n < sound_families[i]->count; n++)
-            all_calls[call_count++] = &sound_families[i]->calls[n];
+    for (const sound_family *f = sound_families; f->name; f++)
+        for (int n = 0; n < f->count; n++)
+            all_calls[call_count++] = &f->calls[n];
     earlier = against ? wild_load(against) : NULL;
     for (int i = 0; i < call_count && earlier; i++)
         calls_before[i] = wild_find(earlier, all_calls[i]);

@@ -107,8 +107,7 @@ static int set_up(trial *t, int variant)
     room = at;
     for (size_t i = 0; i < room; i++)
         memory[i] = i % 2 ? 0x3c : (unsigned char)(i * 2654435761u >> 13);
-    if (t->sound->fill)
-        t->sound->fill(t->part);
+    sound_fill(t->sound, t->part);
     return 1;
 }
 
@@ -310,7 +309,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     static trial t;
     input in = {data, size};
-    const sound_family *family = sound_families[take(&in) % SOUND_FAMILIES];
+    const sound_family *family = &sound_families[take(&in) % SOUND_FAMILIES];
     memset(&t, 0, sizeof t);
     t.sound = &family->calls[take(&in) % (unsigned)family->count];
     const int variant = (int)(take(&in) % (unsigned)t.sound->variants);
