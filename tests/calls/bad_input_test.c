@@ -48,6 +48,7 @@ typedef struct trial {
     sound_size numbers[SOUND_SIZES];
     int number_count;
     uint32_t there, settled, met; /* operands, those that some variant has or forbids; statuses that came back */
+    uint32_t contents;            /* statuses that no range of the description shows: of what operands hold, above all */
 } trial;
 
 static const char *what;           /* is wrong, for messages */
@@ -192,11 +193,6 @@ static void accepted(trial *t)
     set_up(t);
 }
 
-static int is_of_contents(const trial *t, nrg_status status)
-{
-    return sound_has_contents(t->sound) && (status == NRG_ERR_COUNT || status == NRG_ERR_POSITION);
-}
-
 /* As verdict.c has it. */
 static void judged(trial *t)
 {
@@ -208,7 +204,7 @@ static void judged(trial *t)
     if (is_open && got == NRG_ERR_OVERLAP)
         set_up(t);
     /* inputs may overlap, and then not hold what each of them should */
-    else if (should == NRG_OK && is_of_contents(t, got))
+    else if (should == NRG_OK && t->contents >> got & 1)
         set_up(t);
     else if (should == NRG_OK && got == NRG_OK)
         accepted(t);
@@ -283,10 +279,27 @@ static int is_in_memory(const trial *t, const verdict_operand *operands)
     return 1;
 }
 
-/* What a call may find wrong that its options do not show: contents of operands, and angles that it computes. */
-enum {
-    OF_CONTENTS = NRG_BIT(NRG_ERR_COUNT) | NRG_BIT(NRG_ERR_POSITION) | NRG_BIT(NRG_ERR_WORKSPACE) | NRG_BIT(NRG_ERR_CONSTANT)
-};
+/* The statuses of contents that are made wrong, in some variant; or of options, such as angles that the call computes. */
+static uint32_t find_contents(trial *t)
+{
+    const uint32_t possible =
+        NRG_BIT(NRG_ERR_COUNT) | NRG_BIT(NRG_ERR_POSITION) | NRG_BIT(NRG_ERR_WORKSPACE) | NRG_BIT(NRG_ERR_CONSTANT);
+    uint32_t found = 0;
+    for (t->variant = 0; t->variant < t->sound->variants; t->variant++) {
+        int status = NRG_OK;
+        for (int n = 0; n == 0 || status != NRG_OK; n++) {
+            set_up(t);
+            status = sound_spoil(t->sound, t->part, n);
+            found |= NRG_BIT(status);
+        }
+        for (int n = 0; t->sound->wrong && status != SOUND_NO_MORE; n++) {
+            set_up(t);
+            status = t->sound->wrong(t->part, t->variant, n);
+            found |= status == SOUND_NO_MORE ? 0 : NRG_BIT(status);
+        }
+    }
+    return found & possible;
+}
 
 static void nothing_is_written(const trial *t)
 {
@@ -318,7 +331,7 @@ static void word(trial *t, int part, size_t at, const void *value, size_t bytes,
         const nrg_status should = verdict_of(call_of(t), parts, nth - 1, nth, &is_open);
         const nrg_status got = run(t, nth - 1, nth), said = sound_has_shares(t->sound) ? sound_ask(t->sound, t->part) : got;
         const uint32_t allowed =
-            NRG_BIT(should) | (should == NRG_OK ? OF_CONTENTS : 0) | (is_open ? NRG_BIT(NRG_ERR_OVERLAP) : 0);
+            NRG_BIT(should) | (should == NRG_OK ? t->contents : 0) | (is_open ? NRG_BIT(NRG_ERR_OVERLAP) : 0);
         if (!(allowed >> got & 1) || said != (got == NRG_ERR_UNALLOCATED ? NRG_OK : got))
             complain(t, got, should);
         compare(t, got);
@@ -364,7 +377,9 @@ static void wrong_words(trial *t)
 {
     enum { OPTIONS = 43, NUMBERS = 15 };
     static const uint32_t words[] = {48,    56,    64,         77,         0x80,       0x100,      0x108,      0x128,
-                                     0x129, 0x200, 0xfffffff8, 0x7ffffffd, 0x7ffffffe, 0x7fffffff, 0x80000000, 0xffffffff};
+                                     0x129, 0x200, 0xfffffff8, 0x7ffffffd, 0x7ffffffe, 0x7fffffff, 0x80000000, 0xffffffff},
+                          short_sizes[] = {0x0fffffff, 0x10000000, 0x10000001, 0x1fffffff, 0x20000000, 0x20000001, 0x3fffffff,
+                                           0x40000000, 0x40000001, 0x80000001, 0xe0000000, 0xefffffff, 0xf0000000, 0xfffffffe};
     static const uint64_t wide[] = {
         0x0000000000000020, 0x0000000000000030, 0x0000000000000040, 0x0000000000000060, 0x0000000000000400, 0x000000001ffffffe,
         0x000000001fffffff, 0x0000000040000000, 0x0000000080000000, 0x0000000080000001, 0x0000000080000002, 0x0000000100000000,
@@ -390,6 +405,8 @@ static void wrong_words(trial *t)
                 options[n] = n;
             values(t, i, at, options, NRG_COUNT(options), sizeof options[0]);
             values(t, i, at, words, NRG_COUNT(words), sizeof words[0]);
+            if (sizeof(size_t) == sizeof short_sizes[0])
+                values(t, i, at, short_sizes, NRG_COUNT(short_sizes), sizeof short_sizes[0]);
             values(t, i, at, floats, NRG_COUNT(floats), sizeof floats[0]);
         }
         for (size_t at = first_field(t, i); at + 8 <= end; at += 8) {
@@ -832,15 +849,14 @@ START_TEST(wrong_one_at_a_time)
 {
     static trial t;
     const sound_call *sound = wanted[_i];
-    uint32_t met = 0, settled = 0;
     for (size_t i = 0; i < ROOM; i++)
         contents[i] = i % 2 ? 0x3c : (unsigned char)test_mix(i);
-    for (int variant = 0; variant < sound->variants; variant++) {
-        memset(&t, 0, sizeof t);
-        t.sound = sound;
-        t.before = earlier ? wild_find(earlier, sound) : NULL;
-        t.variant = variant;
-        t.number_count = sound_sizes(sound, t.numbers);
+    memset(&t, 0, sizeof t);
+    t.sound = sound;
+    t.before = earlier ? wild_find(earlier, sound) : NULL;
+    t.number_count = sound_sizes(sound, t.numbers);
+    t.contents = find_contents(&t);
+    for (t.variant = 0; t.variant < sound->variants; t.variant++) {
         set_up(&t);
         what = "nothing";
         accepted_outputs(&t, 1);
@@ -864,13 +880,11 @@ START_TEST(wrong_one_at_a_time)
             wrong_slices(&t, i);
             wrong_strides_in_place(&t, i);
         }
-        met |= t.met;
-        settled |= t.settled;
     }
     for (int i = 0; i < sound->function->call->operand_count; i++)
-        ck_assert_msg(!sound->function->call->operands[i].may_be_absent || settled >> i & 1,
+        ck_assert_msg(!sound->function->call->operands[i].may_be_absent || t.settled >> i & 1,
                       "%s: no variant says that %s may be absent", sound_name(sound), sound->function->call->operands[i].name);
-    met &= ~(NRG_BIT(NRG_OK) | NRG_BIT(NRG_ERR_UNALLOCATED)); /* nrg/base.h has it for all calls */
+    const uint32_t met = t.met & ~(NRG_BIT(NRG_OK) | NRG_BIT(NRG_ERR_UNALLOCATED)); /* nrg/base.h has it for all calls */
     const uint32_t listed = header_of(sound_name(sound))->statuses;
     ck_assert_msg(!(met & ~listed), "%s says %#x, which its header does not list", sound_name(sound), met & ~listed);
     ck_assert_msg(sound->is_part || !(listed & ~met), "the header lists %#x for %s, which nothing made it say", listed & ~met,

@@ -713,8 +713,11 @@ START_TEST(totals)
     printf(
         "%lu calls of %d functions: %lu trials accepted, %lu refused; %lu accepted ones left out, whose operands are no memory\n",
         all.calls, call_count, all.accepted, all.refused, all.skipped);
-    if (earlier)
+    if (earlier) {
         printf("%d functions have the statuses of the other version\n", compared);
+        ck_assert_msg(compared && compared == earlier->call_count, "%d of its functions are compared with none",
+                      earlier->call_count - compared);
+    }
     fflush(stdout);
 }
 END_TEST

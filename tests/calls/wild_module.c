@@ -14,6 +14,6 @@ __attribute__((constructor)) static void list_calls(void)
     for (int f = 0; f < FAMILIES; f++)
         for (int n = 0; n < families[f]->count; n++) {
             const sound_call *c = &families[f]->calls[n];
-            m->calls[m->call_count++] = (wild_call){c->function, c->is_part, c->variants, c->call->operand_count, c->run, c->ask};
+            m->calls[m->call_count++] = (wild_call){c->function, c->is_part, c->call->operand_count, c->run, c->ask};
         }
 }

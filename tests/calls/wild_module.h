@@ -11,7 +11,7 @@
 
 typedef struct wild_call {
     const char *function;
-    int is_part, variants, operand_count;
+    int is_part, operand_count;
     nrg_status (*run)(void *const *part, int ith, int nth);
     nrg_status (*ask)(void *const *part);
 } wild_call;
