@@ -1,4 +1,5 @@
-/* What a public header says of a call: the statuses it lists, and its matrix of operands that may lie in each other's place.
+/* What a public header says of a call: the statuses it lists, its matrix of operands that may lie in each other's place, and the
+ * values of options.
  *
  * SPDX-License-Identifier: MIT */
 #ifndef NRG_TESTS_CALLS_HEADER_H
@@ -19,7 +20,18 @@ typedef struct header_function {
     int row_count;
 } header_function;
 
-extern const header_function header_functions[]; /* headers.py makes it */
+/* A field of a struct that is an enum, or reserved: its values, and the status of all others. The last one has no name. */
+typedef struct header_field {
+    const char *structure, *name;
+    uint16_t at;
+    nrg_status status;
+    const int *values;
+    int value_count;
+} header_field;
+
+/* headers.py makes them. */
+extern const header_function header_functions[];
+extern const header_field header_fields[];
 
 /* The function of this name, which has to be there. */
 const header_function *header_of(const char *function);

@@ -22,6 +22,8 @@ enum { SOUND_NO_MORE = -1 };
 
 typedef struct sound_call {
     const invoke_function *function;
+    const char *structs[NRG_PARTS]; /* the types of the parts */
+    const char *unread;             /* options that the call does not look at, whatever they are: "struct.field"; or NULL */
     int variants;
 
     /* Options and numbers of variant n, in parts that are zero; pointers and strides may stay. Returns the bits of the operands

@@ -30,6 +30,8 @@ class Call:
         """A field of sound_call."""
         if field == "no_kernel":
             self.fields.update({"has_no_kernel": "1", "own": "UINT32_MAX"})
+        elif field == "unread":
+            self.fields[field] = f'"{value}"'
         elif field in ("own", "spared"):
             self.fields[field] = self.mask(value)
         else:
@@ -131,7 +133,8 @@ def main(out, path, functions, depfile):
         code.append(f"static const sound_call calls_{name}[] = {{")
         for call in calls:
             fields = "".join(f", .{field} = {value}" for field, value in call.fields.items())
-            code.append(f"    {{.function = &invoke_{call.name}, .variants = {call.count}, .set_up = {call.set_up}{fields}}},")
+            structs = ", ".join(f'"{struct}"' for _, struct in call.parts)
+            code.append(f"    {{.function = &invoke_{call.name}, .structs = {{{structs}}}, .variants = {call.count}, .set_up = {call.set_up}{fields}}},")
         code.append("};")
     code.append("const sound_family sound_families[] = {")
     code += [f'    {{"{name}", calls_{name}, NRG_COUNT(calls_{name})}},' for name, _ in families] + ["    {NULL, NULL, 0}};"]
