@@ -43,6 +43,9 @@ void sweep_fill_rows(const sweep_case *c, int operand, unsigned char *memory, ui
 /* Positions from least to most, the ends among them. */
 void sweep_fill_positions(const sweep_case *c, int operand, int32_t least, int32_t most, unsigned char *memory, uint64_t *random);
 
+/* Sets numbers to those of the case's large shape, if it has one: a row of the family's shapes, of so many columns. */
+void sweep_take_large(const sweep_case *c, const size_t *shapes, size_t columns, size_t *const *numbers);
+
 /* Batch, heads, rows and what the case's length is of: up to most of the first three, now and then no batch; or a large shape. */
 void sweep_draw_shape(const sweep_case *c, const unsigned most[3], const size_t (*large)[4], size_t shape[4], uint64_t *random);
 

@@ -176,6 +176,8 @@ nrg_status sweep_run_calls(const sweep_case *c, unsigned char *memory)
         sweep_bind_call(c, call->run->call, part, call->slots, memory);
         if (call->store)
             memcpy((unsigned char *)&bound + call->store, &c->store, sizeof c->store);
+        if (call->fix)
+            call->fix(part);
         status = sweep_run_shares(c, call->run, part, c->shares);
         if (status == NRG_OK && call->reduce)
             status = sweep_run_shares(c, call->reduce, part, c->reduce_shares);

@@ -13,6 +13,7 @@ typedef struct sweep_call {
     const unsigned char *slots;          /* of operands, as the description has them in turn; NULL: SWEEP_IN, SWEEP_OUT, ... on */
     uint16_t part[NRG_PARTS];            /* where in the case its structs are: SWEEP_AT */
     uint16_t store;                      /* where in the case the field is that has c->store; 0: none */
+    void (*fix)(void *const *part);      /* sets what else depends on the pointers, which are bound; NULL: nothing does */
 } sweep_call;
 
 /* The place of the one struct that a family's cases keep in sweep_case.structs; or of a field, where they keep several, in a

@@ -226,6 +226,12 @@ void sweep_fill_positions(const sweep_case *c, int operand, int32_t least, int32
         }
 }
 
+void sweep_take_large(const sweep_case *c, const size_t *shapes, size_t columns, size_t *const *numbers)
+{
+    for (size_t i = 0; c->large && i < columns; i++)
+        *numbers[i] = shapes[(c->large - 1) * columns + i];
+}
+
 void sweep_draw_shape(const sweep_case *c, const unsigned most[3], const size_t (*large)[4], size_t shape[4], uint64_t *random)
 {
     shape[0] = sweep_draw(random, 24) ? 1 + sweep_draw(random, most[0]) : 0;

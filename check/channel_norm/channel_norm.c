@@ -16,14 +16,12 @@
 /* A way: bit 0 the layout, bits 1-2 what a set is, bit 3 whether a length counts channels or positions. */
 enum { WAYS = 16 };
 
-/* Beyond the lengths from 1 up: around the lengths at which sums are taken otherwise, and more segments, samples or channels than
- * are worked on at a time. */
-static const struct {
-    size_t n, c, s;
-} large[] = {{2, 5, 255},  {3, 4, 256},  {2, 6, 257},  {1, 2, 4095}, {1, 2, 4096}, {1, 2, 4097}, {1, 1, 9001},
-             {2, 4, 784},  {1, 12, 700}, {40, 4, 49},  {130, 3, 7},  {4100, 1, 1}, {1500, 1, 3}, {66, 20, 4},
-             {200, 5, 2},  {1, 320, 16}, {1, 1030, 5}, {1, 128, 49}, {1, 16, 300}, {1, 130, 65}, {70, 96, 1},
-             {12, 16, 33}, {2, 8, 513},  {65, 2, 100}, {1, 1, 20011}};
+/* Samples, channels and positions beyond the lengths from 1 up: around the lengths at which sums are taken otherwise, and more
+ * segments, samples or channels than are worked on at a time. */
+static const size_t large[][3] = {
+    {2, 5, 255},  {3, 4, 256},  {2, 6, 257},  {1, 2, 4095}, {1, 2, 4096}, {1, 2, 4097}, {1, 1, 9001}, {2, 4, 784},  {1, 12, 700},
+    {40, 4, 49},  {130, 3, 7},  {4100, 1, 1}, {1500, 1, 3}, {66, 20, 4},  {200, 5, 2},  {1, 320, 16}, {1, 1030, 5}, {1, 128, 49},
+    {1, 16, 300}, {1, 130, 65}, {70, 96, 1},  {12, 16, 33}, {2, 8, 513},  {65, 2, 100}, {1, 1, 20011}};
 enum { LARGE = sizeof large / sizeof large[0] };
 
 enum kind_of_set { BATCH, GROUP, INSTANCE, LAYER };
@@ -31,16 +29,14 @@ enum kind_of_set { BATCH, GROUP, INSTANCE, LAYER };
 /* A divisor of c. */
 static size_t draw_groups(size_t c, uint64_t *random)
 {
-    static const size_t counts[] = {2, 3, 4, 8, 32};
-    size_t groups = counts[sweep_draw(random, 5)];
+    size_t groups = (const size_t[]){2, 3, 4, 8, 32}[sweep_draw(random, 5)];
     return c % groups ? 1 : groups;
 }
 
 /* c channels in groups. A short length is that of a group or, more rarely, their number, so that there is one of each. */
 static void draw_grouped_channels(nrg_channel_norm_spec *s, size_t length, uint64_t *random)
 {
-    static const size_t others[] = {2, 3, 4, 8};
-    size_t other = others[sweep_draw(random, 4)];
+    size_t other = (const size_t[]){2, 3, 4, 8}[sweep_draw(random, 4)];
     s->channels = length;
     if (length > 80)
         s->groups = draw_groups(length, random);
@@ -98,11 +94,10 @@ static size_t draw_segment(const sweep_case *c, uint64_t *random)
 
 static void draw_spec(sweep_case *c, uint64_t *random)
 {
-    static const double eps[] = {1e-5, 1e-5, 1e-6, 0, 0.5}, momentums[] = {0.1, 0.1, 0, 1, 0.01};
     nrg_channel_norm_spec *s = &c->channel;
     s->centred = sweep_draw(random, 4) != 0;
-    s->eps = eps[sweep_draw(random, 5)];
-    s->momentum = momentums[sweep_draw(random, 5)];
+    s->eps = (const double[]){1e-5, 1e-5, 1e-6, 0, 0.5}[sweep_draw(random, 5)];
+    s->momentum = (const double[]){0.1, 0.1, 0, 1, 0.01}[sweep_draw(random, 5)];
     s->cumulative = sweep_draw(random, 4) == 0;
     s->segment = draw_segment(c, random);
     c->store = (nrg_store)sweep_draw(random, 3);
@@ -124,14 +119,11 @@ static void draw_case(sweep_case *c, uint64_t *random)
     s->layout = (nrg_layout)(way & 1);
     s->over = sets == BATCH ? NRG_CHANNEL_OVER_BATCH : NRG_CHANNEL_OVER_GROUP;
     c->weights = NRG_BIT(SWEEP_W) | NRG_BIT(SWEEP_B);
+    sweep_take_large(c, large[0], 3, (size_t *const[]){&c->rows, &s->channels, &c->positions});
     if (!c->large)
         draw_small(c, c->length, sets, way >> 3, random);
-    else {
-        c->rows = large[c->large - 1].n;
-        c->positions = large[c->large - 1].s;
-        s->channels = large[c->large - 1].c;
+    else
         s->groups = sets == GROUP ? draw_groups(s->channels, random) : 1;
-    }
     if (sets == INSTANCE)
         s->groups = s->channels;
     else if (sets == LAYER)

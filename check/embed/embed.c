@@ -14,9 +14,8 @@ static const struct {
 } ways[] = {{2, 0}, {3, 0}, {14, 0}, {15, 0}, {6, 0}, {14, 1}, {3, 1}, {2, 1}};
 enum { WAYS = sizeof ways / sizeof ways[0] };
 
-static const struct {
-    size_t dim, tokens;
-} large[] = {{128, 200}, {768, 33}, {1024, 5}, {4097, 3}, {20011, 2}};
+/* dim and tokens */
+static const size_t large[][2] = {{128, 200}, {768, 33}, {1024, 5}, {4097, 3}, {20011, 2}};
 enum { LARGE = sizeof large / sizeof large[0] };
 
 typedef struct embed_case {
@@ -35,22 +34,9 @@ static void set_tables(void *const *part)
     args->table_count = NRG_EMBED_TABLES;
 }
 
-static nrg_status run_sum(void *const *part, int ith, int nth)
-{
-    set_tables(part);
-    return nrg_embed_forward(part[0], ith, nth);
-}
-static const invoke_function invoke_sum = {"nrg_embed_forward", &nrg_call_embed_forward, run_sum, NULL, NULL};
-static const sweep_call sum = {&invoke_sum, .part = {AT(args), AT(terms)}, .store = AT(args.store)};
+static const sweep_call sum = {&invoke_embed_forward, .part = {AT(args), AT(terms)}, .store = AT(args.store), .fix = set_tables};
 
 #ifndef NRG_NO_NORM
-static nrg_status run_fused(void *const *part, int ith, int nth)
-{
-    set_tables(part);
-    return nrg_embed_norm_forward(part[2], part[0], part[3], ith, nth);
-}
-static const invoke_function invoke_fused = {"nrg_embed_norm_forward", &nrg_call_embed_norm_forward, run_fused, NULL, NULL};
-
 /* The reference goes through a tensor with the sum. */
 static const unsigned char sum_slots[NRG_EMBED_OPERANDS] = {0, 1, 2, 3, 4, 5, 6, [NRG_EMBED_O] = SWEEP_SCRATCH};
 static const unsigned char norm_slots[NRG_NORM_OPERANDS] = {
@@ -58,22 +44,21 @@ static const unsigned char norm_slots[NRG_NORM_OPERANDS] = {
     [NRG_NORM_W] = NRG_EMBED_NORM_W,   [NRG_NORM_B] = NRG_EMBED_NORM_B,  [NRG_NORM_O] = SWEEP_OUT,
     [NRG_NORM_R] = SWEEP_OUT + 1,      [NRG_NORM_MEAN] = SWEEP_OUT + 2,  [NRG_NORM_RSTD] = SWEEP_OUT + 3,
     [NRG_NORM_PACKED] = SWEEP_NOWHERE, [NRG_NORM_SCALES] = SWEEP_NOWHERE};
-static const sweep_call fused = {&invoke_fused, .part = {AT(args), AT(terms), AT(norm), AT(norm_args)},
-                                 .store = AT(norm_args.store)},
-                        plain_sum = {&invoke_sum, .slots = sum_slots, .part = {AT(args), AT(terms)}},
+static const sweep_call fused = {&invoke_embed_norm_forward, .part = {AT(args), AT(terms), AT(norm), AT(norm_args)},
+                                 .store = AT(norm_args.store), .fix = set_tables},
+                        plain_sum = {&invoke_embed_forward, .slots = sum_slots, .part = {AT(args), AT(terms)}, .fix = set_tables},
                         plain_norm = {&invoke_norm_forward, .slots = norm_slots, .part = {AT(norm), AT(plain_args)}};
 
 static void draw_norm(const sweep_case *c, embed_case *e, uint64_t *random)
 {
     static const double eps[] = {1e-6, 1e-5, 0, 0.5};
-    static const size_t groups[] = {1, 1, 2, 4};
     nrg_norm_spec *s = &e->norm;
     *s = sweep_draw(random, 2) ? nrg_norm_spec_rms(c->spec.dtype, e->args.dim, eps[sweep_draw(random, 4)])
                                : nrg_norm_spec_layer(c->spec.dtype, e->args.dim, eps[sweep_draw(random, 4)]);
     s->w_dtype = sweep_draw(random, 2) ? NRG_F32 : s->dtype;
     s->r_dtype = sweep_draw(random, 3) ? s->dtype : NRG_F32;
     s->weight_offset = sweep_draw(random, 3) ? 0 : 1;
-    s->groups = groups[sweep_draw(random, 4)];
+    s->groups = (const size_t[]){1, 1, 2, 4}[sweep_draw(random, 4)];
     if (e->args.dim % s->groups)
         s->groups = 1;
     if (sweep_draw(random, 4) == 0)
@@ -84,14 +69,10 @@ static void draw_norm(const sweep_case *c, embed_case *e, uint64_t *random)
 /* Returns which operands are there. */
 static uint32_t draw_terms(sweep_case *c, embed_case *e, uint64_t *random)
 {
-    static const float scales[] = {1, 1, 1, 27.712812f, -0.3f};
     const int terms = ways[c->way].terms;
     uint32_t there = terms & 1 ? NRG_BIT(NRG_EMBED_X) : 0;
     size_t dim = c->length, tokens = sweep_draw(random, 24) ? 1 + sweep_draw(random, 9) : 0;
-    if (c->large) {
-        dim = large[c->large - 1].dim;
-        tokens = large[c->large - 1].tokens;
-    }
+    sweep_take_large(c, large[0], 2, (size_t *const[]){&dim, &tokens});
     sweep_draw(random, 3); /* no use: hashes depend on the number of draws */
     e->args = nrg_embed_args_init(c->spec.dtype, tokens, dim, NULL);
     e->terms = nrg_embed_terms_of(NULL);
@@ -104,7 +85,7 @@ static uint32_t draw_terms(sweep_case *c, embed_case *e, uint64_t *random)
             t.first_position = (int32_t)sweep_draw(random, 5);
             t.rows = tokens + (size_t)t.first_position + sweep_draw(random, 3);
         }
-        t.scale = scales[sweep_draw(random, 5)];
+        t.scale = (const float[]){1, 1, 1, 27.712812f, -0.3f}[sweep_draw(random, 5)];
         if (terms >> i & 2) {
             e->terms.table[i] = t;
             there |= NRG_BIT(NRG_EMBED_TABLE + i) | (has_ids && tokens ? NRG_BIT(NRG_EMBED_IDS + i) : 0);
@@ -164,9 +145,9 @@ const sweep_family sweep_family_embed = {SWEEP_LENGTHS(WAYS, 40, 140, 600, LARGE
 /* How ids are spread: over all rows, most in one row, or counted. */
 enum { SPREAD, HEAVY, COUNTED, SPREADS };
 
-static const struct {
-    size_t dim, tokens, rows;
-} large_backward[] = {{64, 900, 300}, {128, 700, 3}, {768, 60, 2}, {1000, 9, 40}, {5, 4000, 100}, {33, 3000, 1}};
+/* dim, tokens and rows */
+static const size_t large_backward[][3] = {{64, 900, 300}, {128, 700, 3},  {768, 60, 2},
+                                           {1000, 9, 40},  {5, 4000, 100}, {33, 3000, 1}};
 
 typedef struct backward_case {
     nrg_embed_backward_args args;
@@ -175,36 +156,23 @@ typedef struct backward_case {
 #undef AT
 #define AT(field) SWEEP_AT(backward_case, field)
 
-static nrg_embed_backward_args *with_tables(void *const *part)
+static void set_gradients(void *const *part)
 {
     nrg_embed_backward_args *args = part[0];
     args->tables = ((const nrg_embed_gradients *)part[1])->table;
     args->table_count = 1;
-    return args;
 }
-static nrg_status run_order(void *const *part, int ith, int nth)
-{
-    (void)ith, (void)nth;
-    return nrg_embed_backward_order(with_tables(part));
-}
-static nrg_status run_backward(void *const *part, int ith, int nth) { return nrg_embed_backward(with_tables(part), ith, nth); }
-static const invoke_function invoke_order = {"nrg_embed_backward_order", &nrg_call_embed_backward, run_order, NULL, NULL},
-                             invoke_backward = {"nrg_embed_backward", &nrg_call_embed_backward, run_backward, NULL, NULL};
-static const sweep_call order = {&invoke_order, .part = {AT(args), AT(gradients)}},
-                        backward = {&invoke_backward, .part = {AT(args), AT(gradients)}, .store = AT(args.store)};
+static const sweep_call order = {&invoke_embed_backward_order, .part = {AT(args), AT(gradients)}, .fix = set_gradients},
+                        backward = {&invoke_embed_backward, .part = {AT(args), AT(gradients)}, .store = AT(args.store),
+                                    .fix = set_gradients};
 
 static void draw_backward(sweep_case *c, uint64_t *random)
 {
-    static const float scales[] = {1, 1, 1, 27.712812f, -0.3f};
     backward_case *b = sweep_structs(c);
     nrg_embed_gradient *const t = &b->gradients.table[0];
     size_t dim = c->length, tokens = sweep_draw(random, 24) ? 1 + sweep_draw(random, 40) : 0, rows = 1 + sweep_draw(random, 20);
     int32_t first = 0;
-    if (c->large) {
-        dim = large_backward[c->large - 1].dim;
-        tokens = large_backward[c->large - 1].tokens;
-        rows = large_backward[c->large - 1].rows;
-    }
+    sweep_take_large(c, large_backward[0], 3, (size_t *const[]){&dim, &tokens, &rows});
     if (c->way == COUNTED) {
         first = (int32_t)sweep_draw(random, 4);
         rows = tokens + (size_t)first + sweep_draw(random, 4);
@@ -215,7 +183,7 @@ static void draw_backward(sweep_case *c, uint64_t *random)
     b->args.table_count = 1;
     t->rows = c->rows = rows;
     t->first_position = first;
-    t->scale = scales[sweep_draw(random, 5)];
+    t->scale = (const float[]){1, 1, 1, 27.712812f, -0.3f}[sweep_draw(random, 5)];
     t->accumulate = c->accumulate = sweep_draw(random, 3) == 0;
     b->args.table_dtype = sweep_draw(random, 3) ? NRG_F32 : c->spec.dtype;
     sweep_add_last(c, SWEEP_ALWAYS, &order);

@@ -33,8 +33,7 @@ static size_t draw_rows(size_t dim, uint64_t *random)
 /* A third of the cases. A short length is a group's, so that groups have every one of them; longer rows are divided. */
 static void draw_groups(nrg_norm_spec *s, uint64_t *random)
 {
-    static const size_t counts[] = {2, 3, 4, 8};
-    size_t groups = counts[sweep_draw(random, 4)];
+    size_t groups = (const size_t[]){2, 3, 4, 8}[sweep_draw(random, 4)];
     if (sweep_draw(random, 3))
         return;
     if (s->dim <= 80)
@@ -56,13 +55,12 @@ static void choose_gate(nrg_norm_spec *s, uint64_t n)
 
 static void draw_spec(sweep_case *c, int combination, uint64_t *random)
 {
-    static const double eps[] = {1e-6, 1e-5, 0, 1e-12, 0.5};
     static const double constants[] = {0, 0, 1, -3.25};
     static const float offsets[] = {0, 0, 1, 0.3f};
     nrg_norm_spec *const s = &c->spec;
     s->centred = combination & SWEEP_CENTRED;
     s->eps_mode = sweep_draw(random, 2) ? NRG_EPS_MEAN : (nrg_eps_mode)sweep_draw(random, 5);
-    s->eps = eps[sweep_draw(random, 5)];
+    s->eps = (const double[]){1e-6, 1e-5, 0, 1e-12, 0.5}[sweep_draw(random, 5)];
     s->c = constants[sweep_draw(random, 4)];
     s->weight_offset = offsets[sweep_draw(random, 4)];
     norm_settle(s, 1);
@@ -250,7 +248,7 @@ typedef struct backward_case {
 #define AT(field) SWEEP_AT(backward_case, field)
 
 /* Not all that is laid out is given. */
-static nrg_status run_backward(void *const *part, int ith, int nth)
+static void give_backward(void *const *part)
 {
     const nrg_norm_spec *spec = part[0];
     nrg_norm_backward_args *a = part[1];
@@ -260,9 +258,7 @@ static nrg_status run_backward(void *const *part, int ith, int nth)
         a->y = NULL;
     if (!spec->centred)
         a->mean = NULL;
-    return nrg_norm_backward(spec, a, ith, nth);
 }
-static const invoke_function invoke_backward = {"nrg_norm_backward", &nrg_call_norm_backward, run_backward, NULL, NULL};
 
 static const unsigned char backward_slots[NRG_NORM_BACKWARD_OPERANDS] = {SWEEP_X,  SWEEP_Y,    SWEEP_Z,        SWEEP_W,
                                                                          SWEEP_B,  SWEEP_R_IN, SWEEP_D_O,      SWEEP_DR_IN,
@@ -271,7 +267,8 @@ static const unsigned char backward_slots[NRG_NORM_BACKWARD_OPERANDS] = {SWEEP_X
                            saved_slots[NRG_NORM_BACKWARD_OPERANDS] = {
                                SWEEP_X,    SWEEP_Y,  SWEEP_Z,  SWEEP_W,  SWEEP_B,  SWEEP_R,  SWEEP_D_O,      SWEEP_DR_IN,
                                SWEEP_MEAN, SWEEP_DX, SWEEP_DY, SWEEP_DZ, SWEEP_DW, SWEEP_DB, SWEEP_WORKSPACE};
-#define PHASES &invoke_backward, &invoke_norm_backward_reduce, .part = {SPEC, AT(args)}, .store = AT(args.store)
+#define PHASES                                                                                                                   \
+    &invoke_norm_backward, &invoke_norm_backward_reduce, .part = {SPEC, AT(args)}, .store = AT(args.store), .fix = give_backward
 static const sweep_call backward = {PHASES, .slots = backward_slots}, saved_backward = {PHASES, .slots = saved_slots},
                         saving = {&invoke_norm_forward, .slots = whole_slots, .part = {SPEC, AT(forward)}};
 

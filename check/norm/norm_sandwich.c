@@ -120,7 +120,6 @@ static void draw_backward(sweep_case *c, sandwich_case *s, uint64_t *random)
 
 static void draw(sweep_case *c, uint64_t *random)
 {
-    static const double eps[] = {1e-6, 0, 0.5};
     uint64_t of_second = ~(c->seed << 9);
     sandwich_case *s = sweep_structs(c);
     draw_first(c, random);
@@ -129,7 +128,7 @@ static void draw(sweep_case *c, uint64_t *random)
     s->first = s->second = c->spec;
     s->second.centred = sweep_draw(&of_second, 3) == 0;
     s->second.eps_mode = sweep_draw(&of_second, 2) ? NRG_EPS_MEAN : (nrg_eps_mode)sweep_draw(&of_second, 5);
-    s->second.eps = eps[sweep_draw(&of_second, 3)];
+    s->second.eps = (const double[]){1e-6, 0, 0.5}[sweep_draw(&of_second, 3)];
     s->second.c = sweep_draw(&of_second, 4) ? 0 : 1;
     s->second.weight_offset = sweep_draw(&of_second, 2) ? 1.0f : 0.0f;
     s->second.w_dtype = sweep_draw(&of_second, 2) ? c->spec.dtype : NRG_F32;

@@ -12,9 +12,8 @@
 /* Inputs of both directions; forward, these are the first three, and p is the output. */
 enum { W = SWEEP_IN, B, P0, P, DP };
 
-static const struct {
-    size_t dim, n, chains;
-} large[] = {{128, 5, 3}, {200, 3, 2}, {257, 3, 1}, {300, 2, 2}, {16, 40, 9}, {8, 5, 130}, {31, 7, 33}};
+/* dim, n and chains */
+static const size_t large[][3] = {{128, 5, 3}, {200, 3, 2}, {257, 3, 1}, {300, 2, 2}, {16, 40, 9}, {8, 5, 130}, {31, 7, 33}};
 enum { LARGE = sizeof large / sizeof large[0] };
 
 #define LENGTHS .ways = {2, 6, 12}, .small = {40, 100, 300}, .large = LARGE
@@ -36,11 +35,7 @@ static recurrent_layout draw(sweep_case *c, uint64_t *random)
     recurrent_layout l;
     size_t dim = c->length, n = sweep_draw(random, 20) ? 1 + sweep_draw(random, 7) : 0,
            chains = sweep_draw(random, 20) ? 1 + sweep_draw(random, 6) : 0;
-    if (c->large) {
-        dim = large[c->large - 1].dim;
-        n = large[c->large - 1].n;
-        chains = large[c->large - 1].chains;
-    }
+    sweep_take_large(c, large[0], 3, (size_t *const[]){&dim, &n, &chains});
     r->args = nrg_recurrent_args_init(c->spec.dtype, n, dim, NULL, NULL, NULL);
     r->backward = nrg_recurrent_backward_args_init(c->spec.dtype, n, dim, NULL, NULL, NULL, NULL);
     r->args.chains = r->backward.chains = chains;

@@ -20,16 +20,14 @@ typedef struct pair_layout {
 } pair_layout;
 
 /* A vector whose output is left out is, too. */
-static nrg_status run_forward(void *const *part, int ith, int nth)
+static void give_vectors(void *const *part)
 {
     nrg_head_bias_args *a = part[0];
     a->u = a->o_u ? a->u : NULL;
     a->v = a->o_v ? a->v : NULL;
-    return nrg_head_bias_forward(a, ith, nth);
 }
-static const invoke_function invoke_forward = {"nrg_head_bias_forward", &nrg_call_head_bias_forward, run_forward, NULL, NULL};
-static const sweep_call forward = {&invoke_forward, .part = {SWEEP_STRUCTS_AT},
-                                   .store = SWEEP_STRUCTS_AT + offsetof(nrg_head_bias_args, store)};
+static const sweep_call forward = {&invoke_head_bias_forward, .part = {SWEEP_STRUCTS_AT},
+                                   .store = SWEEP_STRUCTS_AT + offsetof(nrg_head_bias_args, store), .fix = give_vectors};
 
 static pair_layout draw(sweep_case *c, int is_backward, uint64_t *random)
 {

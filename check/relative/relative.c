@@ -12,10 +12,10 @@
 /* A length is that of a row or a number of keys. */
 enum { WAYS = 2 };
 
-static const struct {
-    size_t batch, heads, queries, keys, dim, classes;
-} large[] = {{1, 2, 40, 41, 64, 33}, {1, 1, 3, 700, 16, 9},     {2, 2, 5, 33, 130, 500}, {1, 1, 70, 66, 33, 150},
-             {1, 2, 9, 9, 257, 17},  {1, 1, 2, 1500, 40, 2000}, {3, 3, 17, 17, 80, 5}};
+/* batch, heads, queries, keys, dim and classes */
+static const size_t large[][6] = {{1, 2, 40, 41, 64, 33},  {1, 1, 3, 700, 16, 9}, {2, 2, 5, 33, 130, 500},
+                                  {1, 1, 70, 66, 33, 150}, {1, 2, 9, 9, 257, 17}, {1, 1, 2, 1500, 40, 2000},
+                                  {3, 3, 17, 17, 80, 5}};
 enum { LARGE = sizeof large / sizeof large[0] };
 
 /* values: of relative_backward, whose ends are what relative_values has left; the reference does without. */
@@ -37,14 +37,7 @@ static relative_layout draw(sweep_case *c, uint64_t *random)
            queries = 1 + sweep_draw(random, 9), keys = c->way ? c->length : 1 + sweep_draw(random, 40),
            dim = c->way ? 1 + sweep_draw(random, 40) : c->length,
            classes = 1 + sweep_draw(random, sweep_draw(random, 2) ? 60 : 9);
-    if (c->large) {
-        batch = large[c->large - 1].batch;
-        heads = large[c->large - 1].heads;
-        queries = large[c->large - 1].queries;
-        keys = large[c->large - 1].keys;
-        dim = large[c->large - 1].dim;
-        classes = large[c->large - 1].classes;
-    }
+    sweep_take_large(c, large[0], 6, (size_t *const[]){&batch, &heads, &queries, &keys, &dim, &classes});
     /* mostly where the distances of queries and keys are, sometimes beyond */
     const int64_t offset = sweep_draw(random, 2) ? 0 : (int64_t)sweep_draw(random, 2 * (unsigned)keys + 1) - (int64_t)keys / 2,
                   p_min = -(int64_t)(classes / 2) + (sweep_draw(random, 2) ? 0 : (int64_t)sweep_draw(random, 60) - 30);

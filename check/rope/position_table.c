@@ -22,9 +22,7 @@ static const nrg_rope_mode modes[] = {NRG_ROPE_NORMAL, NRG_ROPE_NEOX, NRG_ROPE_M
 enum { MODES = sizeof modes / sizeof modes[0], WAYS = MODES + 2 };
 
 /* Pairs beyond those from 1 up, and rows. */
-static const struct {
-    size_t pairs, rows;
-} large[] = {{128, 33}, {257, 9}, {1025, 3}, {3, 700}, {64, 90}};
+static const size_t large[][2] = {{128, 33}, {257, 9}, {1025, 3}, {3, 700}, {64, 90}};
 enum { LARGE = sizeof large / sizeof large[0] };
 
 typedef struct table_case {
@@ -38,25 +36,21 @@ typedef struct table_case {
 #define AT(field) SWEEP_AT(table_case, field)
 
 /* The magnitude is the table's, which is one part more. */
-static nrg_status run_frequencies(void *const *part, int ith, int nth)
+static void give_magnitude(void *const *part)
 {
-    (void)ith, (void)nth;
-    return nrg_rope_frequencies(part[0], ((nrg_rope_frequencies_args *)part[1])->frequencies,
-                                &((nrg_rope_table_args *)part[2])->magnitude);
+    ((nrg_rope_frequencies_args *)part[1])->magnitude = &((nrg_rope_table_args *)part[2])->magnitude;
 }
-static const invoke_function invoke_frequencies = {"nrg_rope_frequencies", &nrg_call_rope_frequencies, run_frequencies, NULL,
-                                                   NULL};
-static const sweep_call turns = {&invoke_frequencies, .slots = rope_frequencies, .part = {AT(spec), AT(turns), AT(rope)}},
+static const sweep_call turns = {&invoke_rope_frequencies, .slots = rope_frequencies, .part = {AT(spec), AT(turns), AT(rope)},
+                                 .fix = give_magnitude},
                         rotations = {&invoke_rope_table, .slots = rope_table, .part = {AT(spec), AT(rope)}},
                         wave = {&invoke_sinusoidal_frequencies, .slots = sinusoidal_frequencies, .part = {AT(waves), AT(wave)}},
                         sinusoids = {&invoke_sinusoidal_table, .slots = sinusoidal_table, .part = {AT(waves), AT(sinusoidal)}};
 
 static void draw_scaling(nrg_rope_spec *s, uint64_t *random)
 {
-    static const double bases[] = {10000, 10000, 500000, 1e6, 3}, scales[] = {1, 1, 0.25, 0x1p-5, 1.5};
     static const double ext_factors[] = {0, 0, 1, 0.5}, attn_factors[] = {1, 1, 0.75, 1.19};
-    s->freq_base = bases[sweep_draw(random, 5)];
-    s->freq_scale = scales[sweep_draw(random, 5)];
+    s->freq_base = (const double[]){10000, 10000, 500000, 1e6, 3}[sweep_draw(random, 5)];
+    s->freq_scale = (const double[]){1, 1, 0.25, 0x1p-5, 1.5}[sweep_draw(random, 5)];
     s->ext_factor = ext_factors[sweep_draw(random, 4)];
     s->attn_factor = attn_factors[sweep_draw(random, 4)];
     s->n_ctx_orig = 1 + (int)sweep_draw(random, 9000);
@@ -100,10 +94,7 @@ static void draw(sweep_case *c, uint64_t *random)
 {
     table_case *t = sweep_structs(c);
     size_t pairs = c->length, rows = sweep_draw(random, 24) ? 1 + sweep_draw(random, 9) : 0;
-    if (c->large) {
-        pairs = large[c->large - 1].pairs;
-        rows = large[c->large - 1].rows;
-    }
+    sweep_take_large(c, large[0], 2, (size_t *const[]){&pairs, &rows});
     const nrg_sinusoidal_layout layout = (nrg_sinusoidal_layout)(c->way % 2);
     const int is_sinusoidal = c->way >= MODES || c->spec.dtype != NRG_F32;
     size_t dim = 2 * pairs;

@@ -13,10 +13,8 @@ static const struct {
     int interleaved, has_norm;
 } ways[WAYS] = {{1, 0}, {0, 0}, {0, 1}, {1, 1}};
 
-/* Pairs beyond those from 1 up; heads (of q) and tokens. */
-static const struct {
-    size_t pairs, tokens, heads;
-} large[] = {{64, 67, 8}, {128, 9, 3}, {64, 5, 3}, {128, 3, 2}, {515, 4, 2}, {32, 150, 4}, {1500, 2, 1}};
+/* Pairs beyond those from 1 up, tokens, and heads of q. */
+static const size_t large[][3] = {{64, 67, 8}, {128, 9, 3}, {64, 5, 3}, {128, 3, 2}, {515, 4, 2}, {32, 150, 4}, {1500, 2, 1}};
 enum { LARGE = sizeof large / sizeof large[0] };
 
 typedef struct qkv_case {
@@ -29,15 +27,13 @@ typedef struct qkv_case {
 #define AT(field) SWEEP_AT(qkv_case, field)
 #define QKV_PART .part = {AT(rope), AT(args), AT(shares), AT(norm)}, .store = AT(args.store)
 
-static nrg_status run_with_norm(void *const *part, int ith, int nth)
+static void give_weights(void *const *part)
 {
     nrg_qkv_args *a = part[NRG_QKV_ARGS];
     a->q_w = a->q_heads ? norm_weights(part[NRG_QKV_NORM], a->q_w) : NULL;
     a->k_w = a->k_heads ? norm_weights(part[NRG_QKV_NORM], a->k_w) : NULL;
-    return nrg_qkv_forward(part[NRG_QKV_NORM], part[NRG_QKV_ROPE], a, ith, nth);
 }
-static const invoke_function invoke_with_norm = {"nrg_qkv_forward", &nrg_call_qkv, run_with_norm, NULL, NULL};
-static const sweep_call with_norm = {&invoke_with_norm, QKV_PART}, bare = {&invoke_qkv_bare, QKV_PART};
+static const sweep_call with_norm = {&invoke_qkv_forward, QKV_PART, .fix = give_weights}, bare = {&invoke_qkv_bare, QKV_PART};
 #ifndef NRG_NO_BACKWARD
 static const sweep_call backward = {&invoke_qkv_backward, QKV_PART};
 #endif
@@ -96,11 +92,7 @@ static uint32_t draw_args(const sweep_case *c, qkv_case *q, uint64_t *random)
     a->q_heads = sweep_draw(random, 8) ? 1 + sweep_draw(random, 5) : 0;
     a->k_heads = sweep_draw(random, 3) ? 1 + sweep_draw(random, 3) : 0;
     const int is_plain = c->large && sweep_draw(random, 2);
-    if (c->large) {
-        pairs = large[c->large - 1].pairs;
-        a->tokens = large[c->large - 1].tokens;
-        a->q_heads = large[c->large - 1].heads;
-    }
+    sweep_take_large(c, large[0], 3, (size_t *const[]){&pairs, &a->tokens, &a->q_heads});
     draw_rope(q, pairs, ways[c->way].interleaved, is_plain, random);
     a->q_o_dtype = is_plain ? NRG_DTYPE_SAME : draw_dtype(random);
     a->k_o_dtype = draw_dtype(random);

@@ -14,10 +14,8 @@ static const struct {
     int interleaved, backward;
 } ways[WAYS] = {{1, 0}, {1, 1}, {0, 0}, {0, 1}};
 
-/* Pairs beyond those from 1 up; heads (of q) and tokens. */
-static const struct {
-    size_t pairs, tokens, heads;
-} large[] = {{64, 70, 8}, {128, 9, 3}, {150, 5, 2}, {515, 3, 2}, {32, 260, 4}, {1500, 2, 1}};
+/* Pairs beyond those from 1 up, tokens, and heads of q. */
+static const size_t large[][3] = {{64, 70, 8}, {128, 9, 3}, {150, 5, 2}, {515, 3, 2}, {32, 260, 4}, {1500, 2, 1}};
 enum { LARGE = sizeof large / sizeof large[0] };
 
 /* plain: of the reference, in which q and k have a norm each. */
@@ -55,7 +53,6 @@ static void draw_spec(rope_case *r, size_t pairs, int interleaved, uint64_t *ran
 static void draw_norm(const sweep_case *c, rope_case *r, uint64_t *random)
 {
     static const double eps[] = {1e-6, 1e-5, 0, 0.5}, constants[] = {0, 0, 1, -3.25};
-    static const float offsets[] = {0, 0, 1};
     static const size_t groups[] = {1, 1, 2, 4};
     nrg_norm_spec *s = &r->norm;
     *s = sweep_draw(random, 2) ? nrg_norm_spec_rms(c->spec.dtype, r->rope.dim, eps[sweep_draw(random, 4)])
@@ -63,7 +60,7 @@ static void draw_norm(const sweep_case *c, rope_case *r, uint64_t *random)
     s->w_dtype = sweep_draw(random, 2) ? NRG_F32 : s->dtype;
     s->eps_mode = sweep_draw(random, 2) ? NRG_EPS_MEAN : (nrg_eps_mode)sweep_draw(random, 5);
     s->c = constants[sweep_draw(random, 4)];
-    s->weight_offset = offsets[sweep_draw(random, 3)];
+    s->weight_offset = (const float[]){0, 0, 1}[sweep_draw(random, 3)];
     s->groups = groups[sweep_draw(random, 4)];
     if (s->dim % s->groups)
         s->groups = 1;
@@ -79,11 +76,7 @@ static rope_layout draw_case(sweep_case *c, rope_case *r, int is_gradient, uint6
     l.tokens = sweep_draw(random, 24) ? 1 + sweep_draw(random, 6) : 0;
     l.heads[0] = sweep_draw(random, 8) ? 1 + sweep_draw(random, 5) : 0;
     l.heads[1] = sweep_draw(random, 3) ? 0 : 1 + sweep_draw(random, 3);
-    if (c->large) {
-        pairs = large[c->large - 1].pairs;
-        l.tokens = large[c->large - 1].tokens;
-        l.heads[0] = large[c->large - 1].heads;
-    }
+    sweep_take_large(c, large[0], 3, (size_t *const[]){&pairs, &l.tokens, &l.heads[0]});
     r->rope = nrg_rope_args_init(c->spec.dtype, l.tokens, 0, NULL);
     r->rope.q_heads = l.heads[0];
     r->rope.k_heads = l.heads[1];
@@ -169,14 +162,12 @@ const sweep_family sweep_family_rope = {CASES, .draw = draw};
 #ifndef NRG_NO_NORM
 /* ---- with a norm before the rotation ---- */
 
-static nrg_status run_fused(void *const *part, int ith, int nth)
+static void give_weights(void *const *part)
 {
     nrg_norm_args *q = part[3], *k = part[4];
     q->w = norm_weights(part[0], q->w);
     k->w = norm_weights(part[0], k->w);
-    return nrg_norm_rope_forward(part[0], part[1], part[2], q, k, ith, nth);
 }
-static const invoke_function invoke_fused = {"nrg_norm_rope_forward", &nrg_call_norm_rope_forward, run_fused, NULL, NULL};
 
 /* The reference: norms of q and k, in the order of their description, and the rotation of their results. */
 enum { NONE = SWEEP_NOWHERE, Q = NRG_ROPE_Q, K, QW = NRG_NORM_ROPE_Q_W, KW, QB, KB };
@@ -185,8 +176,9 @@ static const unsigned char norm_slots[2][NRG_NORM_OPERANDS] = {{Q, NONE, NONE, Q
                                                                {K, NONE, NONE, KW, KB, O + 1, NONE, MEAN + 1, RSTD + 1, NONE,
                                                                 NONE}},
                            in_place[] = {NRG_ROPE_TABLE, NRG_ROPE_POSITIONS, O, O + 1, O, O + 1};
-static const sweep_call fused = {&invoke_fused, .part = {AT(norm), AT(spec), AT(rope), AT(forward[0]), AT(forward[1])},
-                                 .store = AT(rope.store)},
+static const sweep_call fused = {&invoke_norm_rope_forward,
+                                 .part = {AT(norm), AT(spec), AT(rope), AT(forward[0]), AT(forward[1])}, .store = AT(rope.store),
+                                 .fix = give_weights},
                         norms[] = {{&invoke_norm_forward, .slots = norm_slots[0],
                                     .part = {AT(plain_norm[0]), AT(plain_forward[0])}},
                                    {&invoke_norm_forward, .slots = norm_slots[1],
@@ -229,15 +221,12 @@ static void draw_forward(sweep_case *c, uint64_t *random)
 }
 
 #ifndef NRG_NO_BACKWARD
-static nrg_status run_fused_backward(void *const *part, int ith, int nth)
+static void give_weights_back(void *const *part)
 {
     nrg_norm_backward_args *q = part[3], *k = part[4];
     q->w = norm_weights(part[0], q->w);
     k->w = norm_weights(part[0], k->w);
-    return nrg_norm_rope_backward(part[0], part[1], part[2], q, k, ith, nth);
 }
-static const invoke_function invoke_fused_backward = {"nrg_norm_rope_backward", &nrg_call_norm_rope_backward, run_fused_backward,
-                                                      NULL, NULL};
 
 /* In the reference, the rotated gradient is in the place of the result. */
 enum { QX = NRG_NORM_ROPE_BACKWARD_Q_X, KX, BACK_QW, BACK_KW, BACK_QB, BACK_KB };
@@ -246,9 +235,9 @@ static const unsigned char back_slots[2][NRG_NORM_BACKWARD_OPERANDS] = {
     {QX, NONE, NONE, BACK_QW, BACK_QB, NONE, O, NONE, NONE, O, NONE, NONE, DW, DB, SPACE},
     {KX, NONE, NONE, BACK_KW, BACK_KB, NONE, O + 1, NONE, NONE, O + 1, NONE, NONE, DW + 1, DB + 1, SPACE + 1}};
 #define NORM_BACKWARD &invoke_norm_backward, &invoke_norm_backward_reduce
-static const sweep_call fused_back = {&invoke_fused_backward, &invoke_norm_rope_backward_reduce,
+static const sweep_call fused_back = {&invoke_norm_rope_backward, &invoke_norm_rope_backward_reduce,
                                       .part = {AT(norm), AT(spec), AT(rope), AT(backward[0]), AT(backward[1])},
-                                      .store = AT(rope.store)},
+                                      .store = AT(rope.store), .fix = give_weights_back},
                         norms_back[] = {
                             {NORM_BACKWARD, .slots = back_slots[0], .part = {AT(plain_norm[0]), AT(plain_backward[0])}},
                             {NORM_BACKWARD, .slots = back_slots[1], .part = {AT(plain_norm[1]), AT(plain_backward[1])}}};
