@@ -73,21 +73,24 @@ NRG_INLINE norm_policy gated_tile_policy(nrg_dtype D, unsigned may)
     return (norm_policy){.dtype = D, .may = may, .least = 1, .most = SIZE_MAX, .multiple = 1};
 }
 
-/* Rows longer than a block. */
+/* Rows longer than a block. Their scalars follow side by side, those without a mean as if it were 0. */
 static __attribute__((noinline)) void sum_gated_rows(row_tile *at, const nrg_norm_job *job, unsigned options, nrg_dtype D)
 {
-    at->s.fallback = 0;
-    for (int k = 0; k < at->count; k++) {
-        const row_chunk chunk = {{.x = at->x + (size_t)k * at->x_stride}, options & OPT_CENTRED, 0, job->dim, job->dim};
-        row_sums sums;
-        general_sum(&sums, &chunk, policy_of_rows(D, OPT_CENTRED));
-        const row_scalars s = general_scalars(job, &sums, chunk.options);
-        at->s.factor[k] = s.factor;
-        at->s.centre[k] = s.centre;
-        at->s.shift[k] = s.shift;
-        at->s.rstd[k] = s.rstd;
-        at->s.fallback |= s.in_range ? 0 : 1u << k;
+    const norm_policy P = {.must = OPT_CENTRED};
+    row_chunk chunk = {.options = options & OPT_CENTRED, .end = job->dim, .dim = job->dim};
+    tile_sums sums;
+    for (int k = 0; k < (at->count + VN - 1) / VN * VN; k++) {
+        row_sums sum;
+        if (k < at->count) {
+            chunk.row.x = at->x + (size_t)k * at->x_stride;
+            general_sum(&sum, &chunk, policy_of_rows(D, OPT_CENTRED));
+        }
+        const row_totals totals = general_totals(&sum, options);
+        sums.pilot[k] = options & OPT_CENTRED ? sum.pilot : 0;
+        sums.t[k] = totals.t;
+        sums.tt[k] = totals.tt;
     }
+    scalars_of_tile(&at->s, job, &sums, at->count, options, P);
 }
 
 /* As output_elements, but with smaller steps: the rows are short. */
