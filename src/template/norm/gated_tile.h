@@ -157,9 +157,10 @@ NRG_INLINE void output_gated_tile_of(const gated_tile *t, const nrg_norm_job *jo
         const row_scalars one = {s->factor[k], options & OPT_EXACT ? s->low[k] : 0, s->centre[k], s->shift[k], 0, 1};
         const row_outputs to = outputs_of_row(row, &one, job);
         if (!NRG_RARELY(fallback >> k & 1)) {
-            if (is_general)
-                output_general_row(&to, dim, options, D);
-            else
+            if (is_general) {
+                const row_outputs copy = to; /* an address would take the operands of all rows from their registers */
+                output_general_row(&copy, dim, options, D);
+            } else
                 output_gated_row(&to, dim, options, P);
         }
         row.x += at->x_stride;
