@@ -74,10 +74,17 @@ NRG_INLINE norm_policy gated_tile_policy(nrg_dtype D, unsigned may)
     return (norm_policy){.dtype = D, .may = may, .least = 1, .most = SIZE_MAX, .multiple = 1};
 }
 
-/* Rows longer than a block. Their scalars follow side by side, those without a mean as if it were 0. */
-static __attribute__((noinline)) void sum_gated_rows(row_tile *at, const nrg_norm_job *job, unsigned options, nrg_dtype D)
+/* Rows without a mean have a pilot and a t of 0. */
+static __attribute__((noinline)) void scalars_of_gated_tile(row_tile *at, const nrg_norm_job *job, const tile_sums *sums,
+                                                            unsigned options)
 {
     const norm_policy P = {.must = OPT_CENTRED};
+    scalars_of_tile(&at->s, job, sums, at->count, options, P);
+}
+
+/* Rows longer than a block. */
+static __attribute__((noinline)) void sum_gated_rows(row_tile *at, const nrg_norm_job *job, unsigned options, nrg_dtype D)
+{
     row_chunk chunk = {.options = options & OPT_CENTRED, .end = job->dim, .dim = job->dim};
     tile_sums sums;
     for (int k = 0; k < (at->count + VN - 1) / VN * VN; k++) {
@@ -91,7 +98,36 @@ static __attribute__((noinline)) void sum_gated_rows(row_tile *at, const nrg_nor
         sums.t[k] = totals.t;
         sums.tt[k] = totals.tt;
     }
-    scalars_of_tile(&at->s, job, &sums, at->count, options, P);
+    scalars_of_gated_tile(at, job, &sums, options);
+}
+
+/* The squares of rows of 16 elements. */
+NRG_INLINE void square_groups_of(folded_rows *to, const row_tile *at, int first, int count, nrg_dtype D)
+{
+    const char *x = at->x + (size_t)first * at->x_stride;
+    for (int k = 0; k < count; k++, x += at->x_stride) {
+        NRG_UNROLL
+        for (int j = 0; j < (int)FAST_FOLDED; j++) {
+            const vf v = load_whole(x, (size_t)j * VN, D);
+            v_st_f32(to->row[k] + j * VN, v_mul(v, v));
+        }
+    }
+}
+NRG_BY_DTYPE(square_groups, (to, at, first, count), folded_rows *to, const row_tile *at, int first, int count)
+
+/* Groups of 16 elements without a mean, which are their own lanes: with AVX2 1.13 times as fast as by sum_tile_rms (Zen 4). */
+static __attribute__((noinline)) void sum_least_groups(row_tile *at, const nrg_norm_job *job, unsigned options, nrg_dtype D)
+{
+    tile_sums sums = {.tt = {0}};
+    for (int k = 0; k < at->count; k += 8) {
+        const int count = at->count - k < 8 ? at->count - k : 8;
+        folded_rows squares;
+        square_groups(&squares, at, k, count, D);
+        for (int i = count; i < 8; i++) /* numbers for the lanes that no row has */
+            memcpy(squares.row[i], squares.row[0], sizeof squares.row[0]);
+        totals_of_eight(sums.tt + k, &squares);
+    }
+    scalars_of_gated_tile(at, job, &sums, options);
 }
 
 /* As output_elements, but with smaller steps: the rows are short. */
@@ -146,7 +182,7 @@ NRG_INLINE void output_gated_tile_of(const gated_tile *t, const nrg_norm_job *jo
     const size_t dim = job->dim, w_bytes = bytes_of(dim, D, job->w_f32), w_all = w_bytes * job->groups;
     const tile_scalars *const s = &at->s;
     const unsigned fallback = s->fallback;
-    const int is_general = D == NRG_F16 || (options & (OPT_EXACT | OPT_W_OFFSET | OPT_W_F32)) != 0;
+    const int is_general = (VN >= 16 && D == NRG_F16) || (options & (OPT_EXACT | OPT_W_OFFSET | OPT_W_F32)) != 0;
     size_t w_at = at->n % job->groups * w_bytes;
     row_operands row = {.x = at->x,
                         .w = job->w ? job->w + w_at : NULL,
@@ -249,7 +285,9 @@ static __attribute__((noinline)) void begin_gated_tile(gated_tile *t, const gate
     else if (options & OPT_CENTRED) {
         pilots_of_tile(rows, job->dim);
         sum_tile_layer(rows, job, options);
-    } else
+    } else if (VN < 16 && job->dim == FAST_LEAST && !job->statistics)
+        sum_least_groups(rows, job, options, D);
+    else
         sum_tile_rms(rows, job, options, D);
 }
 
