@@ -15,18 +15,29 @@
 #define NRG_MAKE "../operands/table.h"
 #include "../operands/norm_calls.def"
 
-/* What a norm makes of its arguments: real strides, dtypes of y, r and w, bytes in all. */
+/* tensors of the planes; bytes and their scales are those of a whole call */
+enum { X, Y, Z, O, R, TENSORS, Q = TENSORS, SCALES };
+
+/* Which operands of a call they are: of nrg_norm_forward, nrg_norm_statistics and nrg_norm_elements. */
+static const unsigned char operands_of[][TENSORS] = {
+    [NRG_NORM_WHOLE] = {NRG_NORM_X, NRG_NORM_Y, NRG_NORM_Z, NRG_NORM_O, NRG_NORM_R},
+    [NRG_NORM_SUMS] = {NRG_NORM_STATISTICS_X, NRG_NORM_STATISTICS_Y, NRG_NORM_STATISTICS_Z, 0, NRG_NORM_STATISTICS_R},
+    [NRG_NORM_APPLY] = {NRG_NORM_ELEMENTS_X, NRG_NORM_ELEMENTS_Y, NRG_NORM_ELEMENTS_Z, NRG_NORM_ELEMENTS_O, NRG_NORM_ELEMENTS_R},
+};
+
+/* A call that is sound: where its operands lie, and which they are (operands_of). */
 typedef struct norm_call {
     const nrg_norm_spec *spec;
     const nrg_norm_args *args;
-    size_t x_stride, y_stride, z_stride, o_stride, r_stride, bytes;
-    size_t rows, groups; /* of the kernel: groups that share one w and b are rows */
+    const nrg_laid *laid;
+    const unsigned char *at;
     enum nrg_norm_part part;
-    nrg_dtype y_dtype, r_dtype, w_dtype;
 } norm_call;
 
+static inline int is_f32(nrg_dtype own, const nrg_norm_spec *s) { return nrg_own_dtype(own, s->dtype) == NRG_F32; }
+
 /* Checks c, for a c_mode that exists, and the weight offset, which needs a w. */
-static inline int numbers_fit(const nrg_norm_spec *s, const void *w)
+NRG_INLINE int numbers_fit(const nrg_norm_spec *s, const void *w)
 {
     if (!nrg_norm_has_numbers(s))
         return 1;
@@ -39,7 +50,8 @@ NRG_INLINE void fill_job(nrg_norm_job *job, const norm_call *c, int ith, int nth
 {
     const nrg_norm_spec *s = c->spec;
     const nrg_norm_args *a = c->args;
-    const size_t dim = usual ? s->dim : nrg_norm_w_dim(s), groups = usual ? 1 : c->groups, rows = c->rows * groups;
+    const size_t dim = usual ? s->dim : nrg_norm_w_dim(s), groups = usual ? 1 : nrg_norm_groups(s);
+    const size_t rows = usual ? a->rows : a->rows * a->rows2 * a->rows3 * s->groups;
     /* field by field: a literal clears all of it first, by a string instruction, which is half of a short row's time */
     const void *x = a->x;
     NRG_IN_REGISTER(x); /* gcc would load it and its stride as a vector, which waits for a caller's store of x alone */
@@ -57,57 +69,56 @@ NRG_INLINE void fill_job(nrg_norm_job *job, const norm_call *c, int ith, int nth
     job->from_r = !usual && c->part == NRG_NORM_APPLY && a->r;
     job->o_f32 = 0;
     job->alike = 0;
-    job->x_stride = c->x_stride;
-    job->y_stride = c->y_stride;
-    job->z_stride = c->z_stride;
-    job->o_stride = c->o_stride;
-    job->r_stride = c->r_stride;
+    job->x_stride = c->laid->stride[c->at[X]][0];
+    job->y_stride = c->laid->stride[c->at[Y]][0];
+    job->z_stride = c->laid->stride[c->at[Z]][0];
+    job->o_stride = c->laid->stride[c->at[O]][0];
+    job->r_stride = c->laid->stride[c->at[R]][0];
     job->dim = groups == 1 ? dim : dim / groups;
     job->groups = groups;
     job->row_begin = nrg_share(rows, ith, nth);
     job->row_end = nrg_share(rows, ith + 1, nth);
-    job->y_f32 = c->y_dtype == NRG_F32;
-    job->r_f32 = c->r_dtype == NRG_F32;
-    job->w_f32 = c->w_dtype == NRG_F32;
+    job->y_f32 = usual ? s->dtype == NRG_F32 : is_f32(s->y_dtype, s);
+    job->r_f32 = usual ? s->dtype == NRG_F32 : is_f32(s->r_dtype, s);
+    job->w_f32 = usual ? s->dtype == NRG_F32 : is_f32(s->w_dtype, s);
     job->after = !usual && s->residual_mode == NRG_RESIDUAL_AFTER;
-    job->stream = nrg_wants_stream(usual ? NRG_STORE_AUTO : a->store, c->bytes);
+    job->stream = nrg_wants_stream(usual ? NRG_STORE_AUTO : a->store, c->laid->bytes);
     job->gate = usual ? NRG_GATE_NONE : s->gate;
     job->activation = usual ? NRG_ACT_IDENTITY : s->activation;
     set_formula_of(&job->formula, s, usual ? dim : job->dim, usual ? NRG_EPS_MEAN : s->eps_mode);
 }
 
-/* Whether operands in rows of one dtype and without gaps lie well; c->bytes and strides are then known. An operand that is absent
- * lies at 0, where no tensor is. */
-NRG_INLINE int dense_lies_well(norm_call *c, size_t row)
+/* Whether operands in rows of one dtype and without gaps lie well; *l is then known. An operand that is absent lies at 0, where
+ * no tensor is. */
+NRG_INLINE int dense_lies_well(nrg_laid *l, const nrg_norm_spec *s, const nrg_norm_args *a, size_t row)
 {
-    const nrg_norm_args *a = c->args;
     const uintptr_t x = (uintptr_t)a->x, y = (uintptr_t)a->y, w = (uintptr_t)a->w, b = (uintptr_t)a->b, o = (uintptr_t)a->o,
                     r = (uintptr_t)a->r, any = x | y | w | b | o | r;
-    const size_t bytes = c->rows * row, unit = c->spec->dtype == NRG_F32 ? 3 : 1;
+    const size_t bytes = a->rows * row, unit = s->dtype == NRG_F32 ? 3 : 1;
     if ((any & unit) != 0 || any >= UINTPTR_MAX / 2 || !(o == x || quick_dense_apart(o, bytes, x, bytes)) ||
         (w && !quick_dense_apart(o, bytes, w, row)) || (b && !quick_dense_apart(o, bytes, b, row)))
         return 0;
-    c->bytes = 2 * bytes;
+    l->bytes = 2 * bytes;
     if (y) {
         if (!(o == y || quick_dense_apart(o, bytes, y, bytes)))
             return 0;
-        c->bytes += bytes;
+        l->bytes += bytes;
     }
     if (r) {
         if (!(r == x || quick_dense_apart(r, bytes, x, bytes)) || !(r == y || quick_dense_apart(r, bytes, y, bytes)) ||
             !quick_dense_apart(r, bytes, o, bytes) || !quick_dense_apart(r, bytes, w, row) ||
             !quick_dense_apart(r, bytes, b, row))
             return 0;
-        c->bytes += bytes;
+        l->bytes += bytes;
     }
-    c->x_stride = c->y_stride = c->o_stride = c->r_stride = row;
-    c->y_dtype = c->r_dtype = c->w_dtype = c->spec->dtype;
+    l->stride[NRG_NORM_X][0] = l->stride[NRG_NORM_Y][0] = l->stride[NRG_NORM_O][0] = l->stride[NRG_NORM_R][0] = row;
+    l->stride[NRG_NORM_Z][0] = 0;
     return 1;
 }
 
 /* Rows without gate, groups and statistics, which most calls are: all that is the same of dense and of other ones. Branches that
  * are never taken: a sum of all conditions takes half as many instructions again. */
-static inline int has_plain_options(const nrg_norm_spec *s, const nrg_norm_args *a)
+NRG_INLINE int has_plain_options(const nrg_norm_spec *s, const nrg_norm_args *a)
 {
     if (s->size != sizeof *s || a->size != sizeof *a || !a->x || a->rows - 1 >= NRG_PLACE_MOST || s->dim - 1 >= NRG_PLACE_MOST)
         return 0;
@@ -122,34 +133,20 @@ static inline int has_plain_options(const nrg_norm_spec *s, const nrg_norm_args 
     return (unsigned)s->dtype - NRG_F32 <= NRG_BF16 - NRG_F32 && nrg_norm_is_eps(s->eps) && numbers_fit(s, a->w);
 }
 
-static inline norm_call plain_call(const nrg_norm_spec *s, const nrg_norm_args *a)
-{
-    return (norm_call){.spec = s, .args = a, .rows = a->rows, .groups = 1};
-}
-
 /* What such rows have beside that: 0 where they are dense and of one dtype; and where the rest is what constructors leave: of 430
  * instructions of checks and job 270 are left then (callgrind, AVX2). */
-static inline size_t unlike_dense(const nrg_norm_spec *s, const nrg_norm_args *a)
+NRG_INLINE size_t unlike_dense(const nrg_norm_spec *s, const nrg_norm_args *a)
 {
     return (unsigned)s->y_dtype | (unsigned)s->r_dtype | (unsigned)s->w_dtype | (unsigned)a->store | a->x_stride[0] |
            a->y_stride[0] | a->o_stride[0] | a->r_stride[0];
 }
-static inline size_t unlike_usual(const nrg_norm_spec *s)
+NRG_INLINE size_t unlike_usual(const nrg_norm_spec *s)
 {
     return (unsigned)s->eps_mode | (unsigned)s->c_mode | (unsigned)s->weights | (unsigned)s->accuracy;
 }
 
 /* ---- all other calls ---- */
 
-/* tensors of the planes; bytes and their scales are those of a whole call */
-enum { X, Y, Z, O, R, TENSORS, Q = TENSORS, SCALES };
-
-/* Which operands of a call they are: of nrg_norm_forward, nrg_norm_statistics and nrg_norm_elements. */
-static const unsigned char operands_of[][TENSORS] = {
-    [NRG_NORM_WHOLE] = {NRG_NORM_X, NRG_NORM_Y, NRG_NORM_Z, NRG_NORM_O, NRG_NORM_R},
-    [NRG_NORM_SUMS] = {NRG_NORM_STATISTICS_X, NRG_NORM_STATISTICS_Y, NRG_NORM_STATISTICS_Z, 0, NRG_NORM_STATISTICS_R},
-    [NRG_NORM_APPLY] = {NRG_NORM_ELEMENTS_X, NRG_NORM_ELEMENTS_Y, NRG_NORM_ELEMENTS_Z, NRG_NORM_ELEMENTS_O, NRG_NORM_ELEMENTS_R},
-};
 static const nrg_call *const call_of[] = {&nrg_call_norm_forward, &nrg_call_norm_statistics, &nrg_call_norm_elements};
 
 /* Args without what a part does not look at. */
@@ -180,8 +177,9 @@ enum { SHORT_ROW = 256, SHORT_PLANE = 1024 };
  * to 8 heads). */
 static int are_heads(const nrg_planes *p, const norm_call *call, const void *const tensor[TENSORS], const size_t row[TENSORS])
 {
-    if (p->count[1] == 1 || call->groups != 1 || call->part != NRG_NORM_WHOLE || call->spec->gate != NRG_GATE_NONE ||
-        call->spec->activation != NRG_ACT_IDENTITY || tensor[Y] || tensor[R] || nrg_norm_w_dim(call->spec) > SHORT_ROW)
+    if (p->count[1] == 1 || nrg_norm_groups(call->spec) != 1 || call->part != NRG_NORM_WHOLE ||
+        call->spec->gate != NRG_GATE_NONE || call->spec->activation != NRG_ACT_IDENTITY || tensor[Y] || tensor[R] ||
+        nrg_norm_w_dim(call->spec) > SHORT_ROW)
         return 0;
     for (int i = 0; i < TENSORS; i++)
         if (tensor[i] && (p->stride[i][0] != row[i] || p->stride[i][1] < p->count[0] * row[i]))
@@ -190,11 +188,13 @@ static int are_heads(const nrg_planes *p, const norm_call *call, const void *con
 }
 
 /* Rows in planes, or groups as rows: where they lie; the job has the strides inside of a plane then. */
-NRG_OWN_FRAME void set_planes(nrg_planes *p, nrg_norm_job *job, const norm_call *call, const nrg_laid *l, const unsigned char *at)
+NRG_OWN_FRAME void set_planes(nrg_planes *p, nrg_norm_job *job, const norm_call *call)
 {
     const nrg_norm_args *a = call->args;
+    const nrg_laid *l = call->laid;
+    const unsigned char *at = call->at;
     const size_t dim = nrg_norm_w_dim(call->spec), own = dim * (call->spec->dtype == NRG_F32 ? 4 : 2);
-    const size_t r_row = dim * (call->r_dtype == NRG_F32 ? 4 : 2), y_row = dim * (call->y_dtype == NRG_F32 ? 4 : 2);
+    const size_t r_row = dim * (job->r_f32 ? 4 : 2), y_row = dim * (job->y_f32 ? 4 : 2);
     const size_t row[TENSORS] = {[X] = at[X] == at[R] ? r_row : own, [Y] = y_row, [Z] = own, [O] = own, [R] = r_row};
     const void *const tensor[TENSORS] = {a->x, a->y, a->z, a->o, a->r};
     planes_begin(p, nrg_norm_alike(call->spec), a->rows, a->rows2, a->rows3);
@@ -213,7 +213,7 @@ NRG_OWN_FRAME void set_planes(nrg_planes *p, nrg_norm_job *job, const norm_call 
             job->groups = p->count[0];
             job->alike = 1;
             planes_drop(p, 0);
-        } else if (!has_order && call->groups == 1 && p->count[0] * dim <= SHORT_PLANE && call->spec->gate == NRG_GATE_NONE &&
+        } else if (!has_order && job->groups == 1 && p->count[0] * dim <= SHORT_PLANE && call->spec->gate == NRG_GATE_NONE &&
                    call->spec->activation == NRG_ACT_IDENTITY)
             planes_lengthen(p);
     }
@@ -225,31 +225,12 @@ NRG_OWN_FRAME void set_planes(nrg_planes *p, nrg_norm_job *job, const norm_call 
 }
 
 /* Bytes instead of o. */
-static inline void set_quant(nrg_norm_job *job, nrg_norm_quant *quant, const norm_call *call, const nrg_laid *l, int ith, int nth)
+static inline void set_quant(nrg_norm_job *job, nrg_norm_quant *quant, const norm_call *call, int ith, int nth)
 {
+    const nrg_norm_args *const a = call->args;
     job->quant = quant;
-    *quant = NRG_NORM_QUANT(call->spec, call->args, l->stride[NRG_NORM_PACKED][0], l->stride[NRG_NORM_SCALES][0]);
-    quant_share(&job->row_begin, &job->row_end, call->spec->format, call->rows, ith, nth);
-}
-
-/* A call that is sound; at: its operands. */
-static inline norm_call call_at(const nrg_norm_spec *s, const nrg_norm_args *a, const nrg_laid *l, const unsigned char *at)
-{
-    return (norm_call){
-        .spec = s,
-        .args = a,
-        .x_stride = l->stride[at[X]][0],
-        .y_stride = l->stride[at[Y]][0],
-        .z_stride = l->stride[at[Z]][0],
-        .o_stride = l->stride[at[O]][0],
-        .r_stride = l->stride[at[R]][0],
-        .bytes = l->bytes,
-        .rows = a->rows * a->rows2 * a->rows3 * nrg_norm_alike(s),
-        .groups = nrg_norm_groups(s),
-        .y_dtype = nrg_own_dtype(s->y_dtype, s->dtype),
-        .r_dtype = nrg_own_dtype(s->r_dtype, s->dtype),
-        .w_dtype = nrg_own_dtype(s->w_dtype, s->dtype),
-    };
+    *quant = NRG_NORM_QUANT(call->spec, a, call->laid->stride[NRG_NORM_PACKED][0], call->laid->stride[NRG_NORM_SCALES][0]);
+    quant_share(&job->row_begin, &job->row_end, call->spec->format, a->rows * a->rows2 * a->rows3, ith, nth);
 }
 
 NRG_OWN_FRAME nrg_status make_job(nrg_norm_job *job, nrg_norm_quant *quant, nrg_planes *planes, enum nrg_norm_part part,
@@ -266,12 +247,11 @@ NRG_OWN_FRAME nrg_status make_job(nrg_norm_job *job, nrg_norm_quant *quant, nrg_
     memcpy(at, operands_of[part], sizeof at);
     if (part == NRG_NORM_APPLY && own.r)
         at[X] = at[R];
-    norm_call call = call_at(s, &own, &l, at);
-    call.part = part;
+    const norm_call call = {s, &own, &l, at, part};
     planes->count[1] = 1;
     fill_job(job, &call, ith, nth, 0);
     if (!nrg_norm_is_matrix(s, args->rows2, args->rows3))
-        set_planes(planes, job, &call, &l, at);
+        set_planes(planes, job, &call);
     job->statistics = statistics;
     if (part == NRG_NORM_SUMS && job->gate != NRG_GATE_PRE) { /* what comes after the norm */
         job->gate = NRG_GATE_NONE;
@@ -279,7 +259,7 @@ NRG_OWN_FRAME nrg_status make_job(nrg_norm_job *job, nrg_norm_quant *quant, nrg_
     }
     job->quant = NULL;
     if (s->format)
-        set_quant(job, quant, &call, &l, ith, nth);
+        set_quant(job, quant, &call, ith, nth);
     return NRG_OK;
 }
 
@@ -368,11 +348,11 @@ NRG_OWN_FRAME int matrix_job(nrg_norm_job *job, nrg_norm_quant *quant, const nrg
     nrg_laid l;
     if (!s || !a || !nrg_norm_is_matrix(s, a->rows2, a->rows3) || norm_forward_precheck(s, a, ith, nth, &l) != NRG_OK)
         return 0;
-    const norm_call call = call_at(s, a, &l, operands_of[NRG_NORM_WHOLE]);
+    const norm_call call = {s, a, &l, operands_of[NRG_NORM_WHOLE], NRG_NORM_WHOLE};
     fill_job(job, &call, ith, nth, 0);
     job->quant = NULL;
     if (s->format)
-        set_quant(job, quant, &call, &l, ith, nth);
+        set_quant(job, quant, &call, ith, nth);
     return 1;
 }
 
@@ -396,9 +376,10 @@ NRG_INLINE int dense_job_of(nrg_norm_job *job, const nrg_norm_spec *s, const nrg
     if (!usual && ((unsigned)s->eps_mode > NRG_EPS_MAX || (unsigned)s->c_mode > NRG_C_GIVEN ||
                    (unsigned)s->weights > NRG_WEIGHTS_GROUP || (unsigned)s->accuracy > NRG_ACCURACY_EXACT))
         return 0;
-    norm_call call = plain_call(s, a); /* nobody is given its address: it stays in registers */
-    if (!dense_lies_well(&call, s->dim * (s->dtype == NRG_F32 ? 4 : 2)))
+    nrg_laid l; /* nobody is given its address: what is used of it stays in registers */
+    if (!dense_lies_well(&l, s, a, s->dim * (s->dtype == NRG_F32 ? 4 : 2)))
         return 0;
+    const norm_call call = {s, a, &l, operands_of[NRG_NORM_WHOLE], NRG_NORM_WHOLE};
     fill_job(job, &call, ith, nth, usual);
     return 1;
 }
@@ -427,21 +408,23 @@ NRG_OWN_FRAME int run_half(enum nrg_norm_part part, const nrg_norm_spec *s, cons
           !(unlike_dense(s, a) | unlike_usual(s)) && !a->y && !a->r))
         return 0;
     nrg_norm_job job;
-    norm_call call = plain_call(s, a);
+    nrg_laid l;
+    const norm_call call = {s, a, &l, operands_of[NRG_NORM_WHOLE], part};
     const size_t row = s->dim * (s->dtype == NRG_F32 ? 4 : 2), bytes = a->rows * row, count = a->rows * sizeof *statistics;
     const uintptr_t x = (uintptr_t)a->x, o = (uintptr_t)a->o, held = (uintptr_t)statistics;
-    int sound = (held % sizeof(double) == 0) & (held < UINTPTR_MAX / 2);
-    if (part == NRG_NORM_APPLY)
-        sound &= (o != 0) & dense_lies_well(&call, row) & quick_dense_apart(o, bytes, held, count);
-    else { /* w, b and o are not looked at */
-        sound &= ((x & (s->dtype == NRG_F32 ? 3 : 1)) == 0) & (x < UINTPTR_MAX / 2) & quick_dense_apart(held, count, x, bytes);
-        call.x_stride = row;
-        call.y_dtype = call.r_dtype = call.w_dtype = s->dtype;
-        call.bytes = bytes;
-    }
-    if (!sound)
+    if (held % sizeof(double) || held >= UINTPTR_MAX / 2)
         return 0;
-    call.bytes += count;
+    if (part == NRG_NORM_APPLY) {
+        if (!o || !dense_lies_well(&l, s, a, row) || !quick_dense_apart(o, bytes, held, count))
+            return 0;
+    } else { /* w, b and o are not looked at */
+        if ((x & (s->dtype == NRG_F32 ? 3 : 1)) || x >= UINTPTR_MAX / 2 || !quick_dense_apart(held, count, x, bytes))
+            return 0;
+        l.stride[NRG_NORM_X][0] = row;
+        l.stride[NRG_NORM_Y][0] = l.stride[NRG_NORM_Z][0] = l.stride[NRG_NORM_O][0] = l.stride[NRG_NORM_R][0] = 0;
+        l.bytes = bytes;
+    }
+    l.bytes += count;
     fill_job(&job, &call, ith, nth, 1);
     job.part = part;
     job.statistics = statistics;

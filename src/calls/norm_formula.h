@@ -10,7 +10,7 @@
 
 /* The divisor's three forms: a sum's eps is a mean's of eps/d, a length's of eps/√d. d is a group's. mode: the spec's, which a
  * caller may know. */
-static inline void set_formula_of(nrg_norm_formula *f, const nrg_norm_spec *s, size_t group_dim, nrg_eps_mode mode)
+NRG_INLINE void set_formula_of(nrg_norm_formula *f, const nrg_norm_spec *s, size_t group_dim, nrg_eps_mode mode)
 {
     double dim = (double)group_dim;
     f->centred = s->centred != 0;
