@@ -31,15 +31,17 @@ typedef struct nrg_position_table_job {
     size_t begin, end;
 } nrg_position_table_job;
 
-/* Rows begin to end of one tensor: row n is head n mod heads of token n / heads. */
+/* Rows begin to end of one tensor: row n is head n mod heads of token n / heads. Pointers alternate with strides: gcc fills
+ * adjacent fields of one type by vectors, whose loads wait for narrower stores before them. */
 typedef struct nrg_rope_job {
     const char *x;
+    size_t x_token_stride;
     char *o;
-    size_t x_token_stride, x_head_stride, o_token_stride, o_head_stride;
+    size_t o_token_stride;
     const char *table;
-    size_t table_stride;
+    size_t x_head_stride;
     const int32_t *positions; /* NULL: token t has row t */
-    size_t heads, dim, offset, pairs;
+    size_t o_head_stride, heads, table_stride, dim, offset, pairs;
     size_t begin, end;
     int interleaved, backward, stream;
     int far; /* x is not in the core's own caches */
