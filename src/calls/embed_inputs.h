@@ -60,7 +60,7 @@ static inline nrg_status embed_terms(nrg_embed_job *job, const embed_call *call)
         if (!(t->ids ? embed_ids_exist(t->ids, picked, t->rows) : embed_counted_rows_exist(t->first_position, picked, t->rows)))
             return NRG_ERR_POSITION;
         const char *const from = t->table;
-        if (job->far < 0 && t->ids && t->rows > nrg_l2_bytes() / stride)
+        if (job->far < 0 && t->ids && t->rows * stride > nrg_l2_bytes())
             job->far = job->terms;
         job->scaled |= t->scale != 1;
         job->term[job->terms++] = (nrg_embed_term){.from = t->ids || !a->rows ? from : from + (size_t)t->first_position * stride,

@@ -74,7 +74,7 @@ NRG_INLINE void fill_job(nrg_norm_job *job, const norm_call *c, int ith, int nth
     job->z_stride = c->laid->stride[c->at[Z]][0];
     job->o_stride = c->laid->stride[c->at[O]][0];
     job->r_stride = c->laid->stride[c->at[R]][0];
-    job->dim = groups == 1 ? dim : dim / groups;
+    job->dim = groups > 1 ? dim / groups : dim;
     job->groups = groups;
     job->row_begin = nrg_share(rows, ith, nth);
     job->row_end = nrg_share(rows, ith + 1, nth);

@@ -83,7 +83,7 @@ void nrg_norm_backward_fill(nrg_norm_backward_job *job, nrg_planes *planes, cons
     job->dy_stride = l->stride[NRG_NORM_BACKWARD_DY][0];
     job->dz_stride = l->stride[NRG_NORM_BACKWARD_DZ][0];
     job->planes = NULL;
-    job->dim = groups == 1 ? dim : dim / groups;
+    job->dim = groups > 1 ? dim / groups : dim;
     job->groups = groups;
     job->block_rows = nrg_norm_block_rows(rows);
     job->row_begin = 0;

@@ -59,7 +59,7 @@ static inline void begin_norm(nrg_norm_job *job, const nrg_norm_spec *s, const v
     job->mean = job->rstd = NULL;
     job->statistics = NULL;
     job->x_stride = job->y_stride = job->z_stride = job->o_stride = job->r_stride = 0;
-    job->dim = s->groups == 1 ? s->dim : s->dim / s->groups;
+    job->dim = s->groups > 1 ? s->dim / s->groups : s->dim; /* of "== 1" gcc makes a division for all */
     job->groups = s->groups;
     job->row_begin = job->row_end = 0;
     job->y_f32 = job->r_f32 = s->dtype == NRG_F32;

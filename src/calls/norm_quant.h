@@ -22,8 +22,9 @@
 static inline void quant_share(size_t *begin, size_t *end, nrg_quant_format format, size_t rows, int ith, int nth)
 {
     const size_t together = nrg_format_rows(format);
-    *begin = nrg_share(rows / together, ith, nth) * together;
-    *end = nrg_share(rows / together, ith + 1, nth) * together;
+    const size_t groups = together > 1 ? rows / together : rows;
+    *begin = nrg_share(groups, ith, nth) * together;
+    *end = nrg_share(groups, ith + 1, nth) * together;
 }
 
 /* Rows that lie together have to stay those of a plane. */

@@ -48,7 +48,7 @@ static inline size_t nrg_norm_groups(const nrg_norm_spec *spec) { return spec->w
 static inline size_t nrg_norm_w_dim(const nrg_norm_spec *spec)
 {
     const size_t alike = nrg_norm_alike(spec);
-    return alike == 1 ? spec->dim : spec->dim / alike;
+    return alike > 1 ? spec->dim / alike : spec->dim; /* gcc makes a division for all of "== 1" */
 }
 
 /* Whether the rows of the kernel are those of a matrix. */
@@ -77,6 +77,8 @@ static inline size_t nrg_norm_block_rows(size_t rows)
 }
 static inline size_t nrg_norm_block_count(size_t rows)
 {
+    if (rows <= NRG_NORM_BLOCK_ROWS_LEAST) /* without a division, which a call of one row would make three times */
+        return rows != 0;
     const size_t each = nrg_norm_block_rows(rows);
     return rows / each + (rows % each != 0);
 }
