@@ -6,7 +6,7 @@
 #include "../operands/embed.h"
 #include "../operands/place.h"
 #include "call.h"
-#include "embed_rows.h"
+#include "embed_inputs.h"
 
 /* Shares end at whole columns of this many: whole steps of every kernel, and whole cache lines. */
 enum { COLUMNS = 64 };
