@@ -3,6 +3,7 @@
  *
  * SPDX-License-Identifier: MIT */
 #include "../operands/norm_sandwich.h"
+#include "../operands/place.h"
 #include "norm_backward.h"
 #include "norm_formula.h"
 #include "norm_quant.h"
@@ -34,11 +35,18 @@ static void set_planes(nrg_planes *p, size_t stride[OWN_TENSORS], const nrg_norm
         stride[i] = p->stride[i][0];
 }
 
+#define NRG_OF NRG_SANDWICH
+#define NRG_NAME norm_sandwich_forward
+#include "../operands/precheck.h"
+
 NRG_OWN_FRAME nrg_status make_job(nrg_norm_sandwich_job *job, nrg_norm_quant *quant, nrg_planes *planes, const nrg_norm_spec *one,
                                   const nrg_norm_spec *two, const nrg_norm_sandwich_args *a, int ith, int nth)
 {
     nrg_laid l;
-    const nrg_status status = NRG_LAY(&l, norm_sandwich_forward, one, two, a);
+    /* what is tested here is a constant in the precheck, and has no code there */
+    const int is_plain = a && a->rows2 == 1 && a->rows3 == 1 && !a->mean1 && !a->rstd1 && !a->mean2 && !a->rstd2 &&
+                         norm_sandwich_forward_precheck(one, two, a, ith, nth, &l) == NRG_OK;
+    const nrg_status status = is_plain ? NRG_OK : NRG_LAY(&l, norm_sandwich_forward, one, two, a);
     if (status != NRG_OK)
         return status;
     const size_t rows = a->rows * a->rows2 * a->rows3;
