@@ -81,22 +81,34 @@ nrg_status nrg_softmax_forward(const nrg_softmax_args *args, int ith, int nth)
 
 nrg_status nrg_softmax_forward_check(const nrg_softmax_args *args) { return NRG_ASK(softmax_forward, args); }
 
-nrg_status nrg_softmax_part(const nrg_softmax_args *args, const nrg_softmax_state *state, int ith, int nth)
+#define NRG_OF NRG_SOFTMAX_PART
+#define NRG_NAME softmax_part
+#include "../operands/precheck.h"
+
+NRG_OWN_FRAME nrg_status make_part(nrg_softmax_job *job, const nrg_softmax_args *a, const nrg_softmax_state *state, int ith,
+                                   int nth)
 {
     nrg_laid l;
-    const nrg_status status = NRG_LAY(&l, softmax_part, args, state);
+    const nrg_status status =
+        softmax_part_precheck(a, state, ith, nth, &l) == NRG_OK ? NRG_OK : NRG_LAY(&l, softmax_part, a, state);
     if (status != NRG_OK)
         return status;
-    nrg_softmax_job job;
-    fill_job(&job, args, &l, ith, nth);
-    job.m_in = state->m_in;
-    job.s_in = state->sum_in;
-    job.m = state->m;
-    job.s = state->sum;
-    job.factor = state->factor;
-    if (job.begin < job.end)
-        NRG_ACTIVE_KERNEL(softmax, args->dtype)(&job);
+    fill_job(job, a, &l, ith, nth);
+    job->m_in = state->m_in;
+    job->s_in = state->sum_in;
+    job->m = state->m;
+    job->s = state->sum;
+    job->factor = state->factor;
     return NRG_OK;
+}
+
+nrg_status nrg_softmax_part(const nrg_softmax_args *args, const nrg_softmax_state *state, int ith, int nth)
+{
+    nrg_softmax_job job;
+    const nrg_status status = make_part(&job, args, state, ith, nth);
+    if (status == NRG_OK && job.begin < job.end)
+        NRG_ACTIVE_KERNEL(softmax, args->dtype)(&job);
+    return status;
 }
 
 nrg_status nrg_softmax_part_check(const nrg_softmax_args *args, const nrg_softmax_state *state)
