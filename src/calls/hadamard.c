@@ -2,13 +2,22 @@
  *
  * SPDX-License-Identifier: MIT */
 #include "../job/hadamard.h"
-#include "../operands/check.h"
 #include "../operands/hadamard.h"
+#include "../operands/place.h"
 #include "call.h"
 
 #define NRG_OF NRG_HADAMARD
 #define NRG_NAME hadamard
 #include "../operands/table.h"
+
+#define NRG_OF NRG_HADAMARD
+#define NRG_NAME hadamard
+#include "../operands/precheck.h"
+
+NRG_OWN_FRAME nrg_status lay(nrg_laid *l, const nrg_hadamard_args *a, int ith, int nth)
+{
+    return hadamard_precheck(a, ith, nth, l) == NRG_OK ? NRG_OK : NRG_LAY(l, hadamard, a);
+}
 
 NRG_TABLES(hadamard)
 
@@ -22,7 +31,7 @@ static float scale_of(size_t dim)
 nrg_status nrg_hadamard_forward(const nrg_hadamard_args *args, int ith, int nth)
 {
     nrg_laid l;
-    const nrg_status status = NRG_LAY(&l, hadamard, args);
+    const nrg_status status = lay(&l, args, ith, nth);
     if (status != NRG_OK)
         return status;
     const nrg_hadamard_job job = {
