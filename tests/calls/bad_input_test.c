@@ -365,7 +365,18 @@ static size_t end_of_fields(const trial *t, int part)
     return part == SOUND_SHARES && t->sound->workspace ? 0 : call_of(t)->parts[part].size;
 }
 
-static void values(trial *t, int part, size_t at, const void *list, size_t count, size_t bytes)
+/* In a field of so many bytes: small numbers, and those next to what it has. Little-endian, as every host of nrg is. */
+static void small_numbers(trial *t, int part, size_t at, size_t bytes, uint64_t end)
+{
+    uint64_t is = 0;
+    memcpy(&is, t->parts[part] + at, bytes);
+    for (uint64_t n = 0; n < end + 2; n++) {
+        const uint64_t value = n < end ? n : n == end ? is - 1 : is + 1;
+        word(t, part, at, &value, bytes, !t->sound->repeats);
+    }
+}
+
+static void values(trial *t, int part, size_t at, size_t bytes, const void *list, size_t count)
 {
     for (size_t n = 0; n < count; n++)
         word(t, part, at, (const char *)list + n * bytes, bytes, !t->sound->repeats);
@@ -375,7 +386,6 @@ static void values(trial *t, int part, size_t at, const void *list, size_t count
  * of what calls accept and beyond. A call that is refused writes nothing. */
 static void wrong_words(trial *t)
 {
-    enum { OPTIONS = 43, NUMBERS = 15 };
     static const uint32_t words[] = {48,    56,    64,         77,         0x80,       0x100,      0x108,      0x128,
                                      0x129, 0x200, 0xfffffff8, 0x7ffffffd, 0x7ffffffe, 0x7fffffff, 0x80000000, 0xffffffff},
                           short_sizes[] = {0x0fffffff, 0x10000000, 0x10000001, 0x1fffffff, 0x20000000, 0x20000001, 0x3fffffff,
@@ -397,29 +407,17 @@ static void wrong_words(trial *t)
     for (int i = 0; i < call_of(t)->part_count; i++) {
         const size_t end = end_of_fields(t, i);
         for (size_t at = first_field(t, i); at + 4 <= end; at += 4) {
-            uint32_t is, options[OPTIONS + 2];
-            memcpy(&is, t->parts[i] + at, sizeof is);
-            options[OPTIONS] = is - 1;
-            options[OPTIONS + 1] = is + 1;
-            for (uint32_t n = 0; n < OPTIONS; n++)
-                options[n] = n;
-            values(t, i, at, options, NRG_COUNT(options), sizeof options[0]);
-            values(t, i, at, words, NRG_COUNT(words), sizeof words[0]);
-            if (sizeof(size_t) == sizeof short_sizes[0])
-                values(t, i, at, short_sizes, NRG_COUNT(short_sizes), sizeof short_sizes[0]);
-            values(t, i, at, floats, NRG_COUNT(floats), sizeof floats[0]);
+            small_numbers(t, i, at, 4, 43);
+            values(t, i, at, 4, words, NRG_COUNT(words));
+            values(t, i, at, 4, floats, NRG_COUNT(floats));
+            if (sizeof(size_t) == 4)
+                values(t, i, at, 4, short_sizes, NRG_COUNT(short_sizes));
         }
         for (size_t at = first_field(t, i); at + 8 <= end; at += 8) {
-            uint64_t is, numbers[NUMBERS + 2];
-            memcpy(&is, t->parts[i] + at, sizeof is);
-            numbers[NUMBERS] = is - 1;
-            numbers[NUMBERS + 1] = is + 1;
-            for (uint64_t n = 0; n < NUMBERS; n++)
-                numbers[n] = n;
-            values(t, i, at, numbers, NRG_COUNT(numbers), sizeof numbers[0]);
-            values(t, i, at, wide, NRG_COUNT(wide), sizeof wide[0]);
-            values(t, i, at, doubles, NRG_COUNT(doubles), sizeof doubles[0]);
-            values(t, i, at, edges, NRG_COUNT(edges), sizeof edges[0]);
+            small_numbers(t, i, at, 8, 15);
+            values(t, i, at, 8, wide, NRG_COUNT(wide));
+            values(t, i, at, 8, doubles, NRG_COUNT(doubles));
+            values(t, i, at, 8, edges, NRG_COUNT(edges));
         }
     }
     nothing_is_written(t);

@@ -22,59 +22,50 @@ uint32_t sound_set_up(const sound_call *s, int variant, void *const *part)
     return s->like ? 0 : there;
 }
 
-/* Element i of an operand, as strides are now; v: the operand. */
-static unsigned char *element_at(const nrg_operand *o, const verdict_operand *v, void *const *part, size_t i)
+/* The operand of ids that ids->operand is, the call's n-th; and how many elements it has. 0: there are no more. */
+static int find_ids(const sound_call *s, void *const *part, int n, sound_ids *ids, verdict_operand *operand, size_t *count)
 {
-    unsigned char *at = (unsigned char *)own_memory(nrg_pointer_at(part[o->part], o->at)) + i % v->dim * v->element;
-    size_t row = i / v->dim, dense = v->row;
-    for (unsigned k = 0; k < v->levels; k++) {
-        const size_t given = o->level[k].stride ? nrg_size_at(part[o->part], o->level[k].stride) : 0;
-        at += row % v->count[k] * (given ? given : dense);
-        row /= v->count[k];
-        dense *= v->count[k];
-    }
-    return at;
-}
-
-/* The n-th operand of ids, and how many it has, where the call has that many operands of ids. */
-static int ids_of(const sound_call *s, void *const *part, int n, sound_ids *ids, verdict_operand operands[NRG_OPERANDS],
-                  size_t *count)
-{
+    verdict_operand operands[NRG_OPERANDS];
     nrg_sizes sizes;
     if (!s->ids || !s->ids(part, n, ids) ||
         verdict_measure(s->function->call, (const void *const *)part, &sizes, operands) != NRG_OK)
         return 0;
-    const verdict_operand *const v = &operands[ids->operand];
-    *count = v->is_there && v->has_elements ? v->rows * v->dim : 0;
+    *operand = operands[ids->operand];
+    *count = operand->is_there && operand->has_elements ? operand->rows * operand->dim : 0;
     return 1;
+}
+
+static void set_id(const sound_call *s, void *const *part, const sound_ids *ids, const verdict_operand *operand, size_t i,
+                   int32_t id)
+{
+    const nrg_operand *o = &s->function->call->operands[ids->operand];
+    memcpy(own_memory(verdict_element(o, operand, (const void *const *)part, i)), &id, sizeof id);
 }
 
 void sound_fill(const sound_call *s, void *const *part)
 {
-    verdict_operand operands[NRG_OPERANDS];
+    verdict_operand operand;
     sound_ids ids;
     size_t count;
-    for (int n = 0; ids_of(s, part, n, &ids, operands, &count); n++)
-        for (size_t i = 0; ids.limit && i < count; i++) {
-            const int32_t id = i == 1 && ids.other ? ids.other : (int32_t)(i % ids.limit);
-            memcpy(element_at(&s->function->call->operands[ids.operand], &operands[ids.operand], part, i), &id, sizeof id);
-        }
+    for (int n = 0; find_ids(s, part, n, &ids, &operand, &count); n++)
+        for (size_t i = 0; ids.limit && i < count; i++)
+            set_id(s, part, &ids, &operand, i, i == 1 && ids.other ? ids.other : (int32_t)(i % ids.limit));
     if (s->fill)
         s->fill(part);
 }
 
 nrg_status sound_spoil(const sound_call *s, void *const *part, int n)
 {
-    verdict_operand operands[NRG_OPERANDS];
+    enum { KINDS = 5 };
+    verdict_operand operand;
     sound_ids ids;
-    size_t count, id = (size_t)n / 5;
+    size_t count, id = (size_t)n / KINDS;
     if (s->spoil)
         return s->spoil(part, n);
-    for (int k = 0; ids_of(s, part, k, &ids, operands, &count); k++) {
-        const int32_t wrong[] = {-1, -99, INT32_MIN, (int32_t)ids.limit, INT32_MAX};
+    for (int k = 0; find_ids(s, part, k, &ids, &operand, &count); k++) {
+        const int32_t wrong[KINDS] = {-1, -99, INT32_MIN, (int32_t)ids.limit, INT32_MAX};
         if (id < count) {
-            memcpy(element_at(&s->function->call->operands[ids.operand], &operands[ids.operand], part, id), &wrong[n % 5],
-                   sizeof wrong[0]);
+            set_id(s, part, &ids, &operand, id, wrong[n % KINDS]);
             return NRG_ERR_POSITION;
         }
         id -= count;

@@ -129,6 +129,13 @@ static uintptr_t row_at(const nrg_operand *o, const verdict_operand *v, const vo
     return at;
 }
 
+const void *verdict_element(const nrg_operand *o, const verdict_operand *v, const void *const *part, size_t i)
+{
+    wide stride[NRG_LEVELS];
+    find_strides(o, v, part[o->part], stride);
+    return (const void *)(row_at(o, v, part, stride, i / v->dim) + i % v->dim * v->element); /* NOLINT */
+}
+
 typedef struct judged {
     const nrg_call *call;
     const void *const *part;

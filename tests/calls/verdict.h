@@ -22,6 +22,9 @@ nrg_status verdict_measure(const nrg_call *call, const void *const *part, nrg_si
 /* Bytes from an operand's first to behind its last, from 0 on; 0 where strides or sizes do not fit. */
 int verdict_span(const nrg_operand *o, const verdict_operand *v, const void *part, size_t *span);
 
+/* Element i of an operand whose strides fit. */
+const void *verdict_element(const nrg_operand *o, const verdict_operand *v, const void *const *part, size_t i);
+
 /* The verdict on a call, whose parts have this version's size. *is_open: rows of several levels interleave without a common byte;
  * the call may refuse them, or not. */
 nrg_status verdict_of(const nrg_call *call, const void *const *part, int ith, int nth, int *is_open);
