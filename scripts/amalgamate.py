@@ -89,13 +89,13 @@ def described(path):
         if wrapper.name == "names.h":
             lines = " \\\n    ".join(line for line in lines_of(wrapper.parent / f"{name}.def", {}) if line)
             uses = raw(f"#define NRG_DEF_{name} \\\n    {lines}\n") + uses
-        return match[1] + uses + "#undef NRG_PASS\n#undef NRG_OF\n#undef NRG_NAME\n"
+        return match[1] + uses + "#undef NRG_PASS\n#undef NRG_CALL\n"
 
     def listed(match):
         return without_comment(path.parent / match[2]).replace("NRG_MAKE", match[1]).replace(f"#undef {match[1]}\n", "")
 
     text = re.sub(r'^#define NRG_MAKE (".*")\n#include "(.*)"\n', listed, text, flags=re.M)
-    return re.sub(r'^(#define NRG_NAME (\w+)\n)#include "(.*(?:names|table|precheck)\.h)"\n', replace, text, flags=re.M)
+    return re.sub(r'^(#define NRG_CALL \w+, (\w+)\n)#include "(.*(?:names|table|precheck)\.h)"\n', replace, text, flags=re.M)
 
 
 class File:

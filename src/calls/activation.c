@@ -30,13 +30,11 @@ static inline nrg_activation_flat flat_of(nrg_activation g, nrg_dtype dtype, siz
         .dtype = dtype, .g = g, .alpha = nrg_default_alpha(g), .count = count, .x = x, .d_o = d_o, .out = out};
 }
 
-#define NRG_OF NRG_ACTIVATION
-#define NRG_NAME activation_forward
+#define NRG_CALL NRG_ACTIVATION, activation_forward
 #include "../operands/precheck.h"
 
 #ifndef NRG_NO_BACKWARD
-#define NRG_OF NRG_ACTIVATION_BACKWARD
-#define NRG_NAME activation_backward
+#define NRG_CALL NRG_ACTIVATION_BACKWARD, activation_backward
 #include "../operands/precheck.h"
 #endif
 

@@ -135,8 +135,7 @@ nrg_status nrg_channel_norm_sums_check(const nrg_channel_norm_spec *spec, const 
     return NRG_ASK(channel_norm_sums, spec, args, &(nrg_channel_sums){sums});
 }
 
-#define NRG_OF NRG_SUMS_ADD
-#define NRG_NAME sums_add
+#define NRG_CALL NRG_SUMS_ADD, sums_add
 #include "../operands/precheck.h"
 
 nrg_status nrg_channel_norm_sums_add(size_t sets, int64_t *into, const int64_t *from)

@@ -79,8 +79,7 @@ static void run_planes(nrg_glu_kernel *kernel, const nrg_glu_job *all, const nrg
  * call of swiglu_oai takes 250 ns more: a fifth of what 4096 elements take. */
 static inline int is_plane(const nrg_glu_args *a) { return a && a->rows2 == 1 && a->rows3 == 1 && !a->x && !a->format; }
 
-#define NRG_OF NRG_GLU
-#define NRG_NAME glu_forward
+#define NRG_CALL NRG_GLU, glu_forward
 #include "../operands/precheck.h"
 
 static inline int is_plain(nrg_laid *l, const nrg_glu_args *a, int ith, int nth)
@@ -156,8 +155,7 @@ nrg_status nrg_glu_forward(const nrg_glu_args *args, int ith, int nth)
 nrg_status nrg_glu_forward_check(const nrg_glu_args *args) { return NRG_ASK(glu_forward, args); }
 
 #ifndef NRG_NO_BACKWARD
-#define NRG_OF NRG_GLU_BACKWARD
-#define NRG_NAME glu_backward
+#define NRG_CALL NRG_GLU_BACKWARD, glu_backward
 #include "../operands/precheck.h"
 
 static inline int is_plain_backward(nrg_laid *l, const nrg_glu_args *a, int ith, int nth)

@@ -6,12 +6,10 @@
 #include "../operands/place.h"
 #include "call.h"
 
-#define NRG_OF NRG_HADAMARD
-#define NRG_NAME hadamard
+#define NRG_CALL NRG_HADAMARD, hadamard
 #include "../operands/table.h"
 
-#define NRG_OF NRG_HADAMARD
-#define NRG_NAME hadamard
+#define NRG_CALL NRG_HADAMARD, hadamard
 #include "../operands/precheck.h"
 
 NRG_OWN_FRAME nrg_status lay(nrg_laid *l, const nrg_hadamard_args *a, int ith, int nth)

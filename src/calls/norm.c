@@ -337,8 +337,7 @@ NRG_OWN_FRAME nrg_status forward(enum nrg_norm_part part, const nrg_norm_spec *s
     return NRG_OK;
 }
 
-#define NRG_OF NRG_NORM
-#define NRG_NAME norm_forward
+#define NRG_CALL NRG_NORM, norm_forward
 #include "../operands/precheck.h"
 
 /* The job of rows in a matrix with any options. Returns whether they are plainly sound. */

@@ -107,8 +107,7 @@ void nrg_norm_backward_fill(nrg_norm_backward_job *job, nrg_planes *planes, cons
         set_planes(planes, job, s, a, l);
 }
 
-#define NRG_OF NRG_NORM_BACKWARD
-#define NRG_NAME norm_backward
+#define NRG_CALL NRG_NORM_BACKWARD, norm_backward
 #include "../operands/precheck.h"
 
 /* Everything that both phases check. */

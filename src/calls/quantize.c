@@ -12,12 +12,10 @@
 
 enum { X, Q, SCALES }; /* tensors of the planes, whose lowest level are groups of rows */
 
-#define NRG_OF NRG_QUANTIZE
-#define NRG_NAME quantize
+#define NRG_CALL NRG_QUANTIZE, quantize
 #include "../operands/precheck.h"
 
-#define NRG_OF NRG_DEQUANTIZE
-#define NRG_NAME dequantize
+#define NRG_CALL NRG_DEQUANTIZE, dequantize
 #include "../operands/precheck.h"
 
 /* What both calls have, and where their operands lie. Groups of rows in planes; of one plane nothing has to be said but that.

@@ -11,8 +11,7 @@
 
 size_t nrg_score_bias_diagonals(size_t queries, size_t keys) { return nrg_diagonals(queries, keys); }
 
-#define NRG_OF NRG_SCORE_BIAS
-#define NRG_NAME score_bias_forward
+#define NRG_CALL NRG_SCORE_BIAS, score_bias_forward
 #include "../operands/precheck.h"
 
 NRG_OWN_FRAME nrg_status lay(nrg_laid *l, const nrg_score_bias_args *a, int ith, int nth)

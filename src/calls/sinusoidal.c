@@ -26,8 +26,7 @@ static const nrg_table_order orders[] = {
     [NRG_SINUSOIDAL_COSINES_FIRST] = NRG_TABLE_COS_SIN,
 };
 
-#define NRG_OF NRG_SINUSOIDAL_TABLE
-#define NRG_NAME sinusoidal_table
+#define NRG_CALL NRG_SINUSOIDAL_TABLE, sinusoidal_table
 #include "../operands/precheck.h"
 
 NRG_OWN_FRAME nrg_status lay_table(nrg_laid *l, const nrg_sinusoidal_spec *s, const nrg_sinusoidal_args *a, int ith, int nth)

@@ -20,7 +20,8 @@
  *   NAMED(ID, name, ...)                 an operand that has another name in the header than its field
  *
  * Ranges are checked first, then the lines in their order, then operands. An expression may use the parts, types and numbers
- * above it. Before each use NRG_NAME is the call's, which the file has too, and NRG_OF what the names begin with.
+ * above it. Before each use NRG_CALL is two words: what the names begin with (NRG_OF), and the name of the call and of its file
+ * (NRG_NAME).
  *
  * SPDX-License-Identifier: MIT */
 #ifndef NRG_OPERANDS_DESCRIBE_H
@@ -48,9 +49,14 @@ enum { NRG_REPEAT_ALL = NRG_REPEAT_ROWS | NRG_REPEAT_ROWS2 | NRG_REPEAT_ROWS3 };
 
 #define NRG_TEXT_OF_(x) #x
 #define NRG_TEXT_OF(x) NRG_TEXT_OF_(x)
-#define NRG_DEF NRG_TEXT_OF(NRG_NAME.def)
 #define NRG_JOIN_(a, b) a##b
 #define NRG_JOIN(a, b) NRG_JOIN_(a, b)
+#define NRG_OF_(of, name) of
+#define NRG_NAME_(of, name) name
+#define NRG_USE(macro, ...) macro(__VA_ARGS__)
+#define NRG_OF NRG_USE(NRG_OF_, NRG_CALL)
+#define NRG_NAME NRG_USE(NRG_NAME_, NRG_CALL)
+#define NRG_DEF NRG_TEXT_OF(NRG_NAME.def)
 #define NRG_OWN(name) NRG_JOIN(NRG_OF, _##name)
 
 /* Words are made code of in passes. One that makes code has a macro for each word; one that makes a list has macros of those it

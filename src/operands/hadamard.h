@@ -9,8 +9,7 @@
 
 static inline int nrg_hadamard_has(size_t dim) { return dim >= 64 && dim <= 512 && (dim & (dim - 1)) == 0; }
 
-#define NRG_OF NRG_HADAMARD
-#define NRG_NAME hadamard
+#define NRG_CALL NRG_HADAMARD, hadamard
 #include "names.h"
 
 #endif

@@ -28,6 +28,5 @@
 #undef OPERAND
 #undef ON
 #undef NRG_PASS
-#undef NRG_OF
-#undef NRG_NAME
+#undef NRG_CALL
 #endif
