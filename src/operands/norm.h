@@ -15,6 +15,30 @@ typedef struct nrg_norm_more {
     const nrg_row_statistics *statistics;
 } nrg_norm_more;
 
+/* Words of descriptions: the fields of part p, which is the spec of a norm, and those but for its dtype; its dtypes, and whether
+ * it is sound. */
+#define NRG_OPTIONS_OF_NORM(p)                                                                                                   \
+    FIELD(p, y_dtype, NRG_DTYPE_SAME, NRG_BF16, ENUM)                                                                            \
+    FIELD(p, r_dtype, NRG_DTYPE_SAME, NRG_BF16, ENUM)                                                                            \
+    FIELD(p, w_dtype, NRG_DTYPE_SAME, NRG_BF16, ENUM)                                                                            \
+    FIELD(p, eps_mode, 0, NRG_EPS_NONE, ENUM)                                                                                    \
+    FIELD(p, residual_mode, 0, NRG_RESIDUAL_AFTER, ENUM)                                                                         \
+    FIELD(p, gate, 0, NRG_GATE_POST, ENUM)                                                                                       \
+    FIELD(p, activation, 0, NRG_ACTIVATION_COUNT - 1, ENUM)                                                                      \
+    FIELD(p, c_mode, 0, NRG_C_GIVEN, ENUM)                                                                                       \
+    FIELD(p, weights, 0, NRG_WEIGHTS_GROUP, ENUM)                                                                                \
+    FIELD(p, accuracy, 0, NRG_ACCURACY_EXACT, ENUM)                                                                              \
+    FIELD(p, format, 0, NRG_QUANT_INT8_128, ENUM)                                                                                \
+    FIELD(p, rounding, 0, NRG_QUANT_ROUND_AWAY, ENUM)                                                                            \
+    FIELD(p, reserved, 0, 0, STRUCT_SIZE)
+#define NRG_FIELDS_OF_NORM(p) FIELD(p, dtype, NRG_F32, NRG_BF16, ENUM) NRG_OPTIONS_OF_NORM(p)
+#define NRG_TYPES_OF_NORM(p)                                                                                                     \
+    TYPE(X, p->dtype)                                                                                                            \
+    TYPE(Y, nrg_own_dtype(p->y_dtype, p->dtype))                                                                                 \
+    TYPE(R, nrg_own_dtype(p->r_dtype, p->dtype))                                                                                 \
+    TYPE(W, nrg_own_dtype(p->w_dtype, p->dtype))                                                                                 \
+    CHECK(nrg_norm_check_spec(p))
+
 #define NRG_MAKE "names.h"
 #include "norm_calls.def"
 
