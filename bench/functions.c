@@ -3,7 +3,7 @@
  * SPDX-License-Identifier: MIT */
 #include "family.h"
 
-#include "../src/operands/channel_norm_backward.h"
+#include "../src/operands/channel_norm.h"
 #include "../src/operands/qkv.h"
 #include "../src/operands/score_bias.h"
 

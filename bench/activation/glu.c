@@ -1,7 +1,7 @@
 /* nrg_glu_forward and nrg_glu_backward.
  *
  * SPDX-License-Identifier: MIT */
-#include "../../src/operands/glu.h"
+#include "../../src/operands/activation.h"
 #include "../family.h"
 
 /* A token of a small model, a prompt of a 7B one, many tokens of an expert. */

@@ -2,7 +2,7 @@
  * the statistics that the forward pass has saved, and with dw and db.
  *
  * SPDX-License-Identifier: MIT */
-#include "../../src/operands/channel_norm_backward.h"
+#include "../../src/operands/channel_norm.h"
 #include "../family.h"
 
 /* Diffusion models; residual networks; style transfer. 2x640x32x32 and the like are 5 MB of f32: past L2, but not far from it. */

@@ -2,7 +2,7 @@
  * in turn, the calls of nrg_norm_forward and nrg_norm_backward that do the same.
  *
  * SPDX-License-Identifier: MIT */
-#include "../../src/operands/norm_sandwich.h"
+#include "../../src/operands/norm.h"
 #include "norm.h"
 
 #define SHAPES(smallest)                                                                                                         \

@@ -1,7 +1,7 @@
 /* nrg_hadamard_forward: heads, activations, and one row. The backward pass is the same kernel.
  *
  * SPDX-License-Identifier: MIT */
-#include "../../src/operands/hadamard.h"
+#include "../../src/operands/quantize.h"
 #include "../family.h"
 
 static const bench_shape shapes[] = {BENCH_ROWS(1, 64),   BENCH_ROWS(1, 128),  BENCH_ROWS(64, 64),    BENCH_ROWS(64, 128),

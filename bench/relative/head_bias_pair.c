@@ -1,7 +1,7 @@
 /* nrg_head_bias_forward and nrg_head_bias_backward. Heads lie together.
  *
  * SPDX-License-Identifier: MIT */
-#include "../../src/operands/relative_shift.h"
+#include "../../src/operands/relative.h"
 #include "../family.h"
 
 static const bench_shape shapes[] = {BENCH_ROWS(1, 4096), BENCH_ROWS(64, 1024), BENCH_ROWS(8192, 1024), BENCH_ROWS(4096, 4096),

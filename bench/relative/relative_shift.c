@@ -1,7 +1,7 @@
 /* nrg_relative_shift, forward and backward, as Transformer-XL calls it: a column for every key, heads of as many queries as keys.
  *
  * SPDX-License-Identifier: MIT */
-#include "../../src/operands/relative_shift.h"
+#include "../../src/operands/relative.h"
 #include "../family.h"
 
 static const bench_shape shapes[] = {BENCH_ROWS(128, 128), BENCH_ROWS(512, 512), BENCH_ROWS(16 * 1024, 1024), BENCH_ROWS(64, 64)};

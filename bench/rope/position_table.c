@@ -1,7 +1,7 @@
 /* nrg_sinusoidal_table: cosines and sines of positions. nrg_rope_table is the same kernel, in the concatenated layout.
  *
  * SPDX-License-Identifier: MIT */
-#include "../../src/operands/sinusoidal.h"
+#include "../../src/operands/rope.h"
 #include "../family.h"
 
 /* 64 pairs a position, as heads of 128 have. */

@@ -4,7 +4,6 @@
  * SPDX-License-Identifier: MIT */
 #include <math.h>
 
-#include "../../src/operands/cross_entropy.h"
 #include "../../src/operands/softmax.h"
 #include "../family.h"
 

@@ -3,7 +3,6 @@
  *
  * SPDX-License-Identifier: MIT */
 #include "../../src/operands/activation.h"
-#include "../../src/operands/glu.h"
 
 #include "../data.h"
 #include "../family.h"

@@ -5,7 +5,7 @@
  * some of them); all else is drawn for each case. c->rows is the number of samples.
  *
  * SPDX-License-Identifier: MIT */
-#include "../../src/operands/channel_norm_backward.h"
+#include "../../src/operands/channel_norm.h"
 
 #include "../data.h"
 #include "../family.h"

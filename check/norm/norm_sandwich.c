@@ -1,7 +1,7 @@
 /* The cases of norm_sandwich, forward and backward, and to bytes, against two norms in turn.
  *
  * SPDX-License-Identifier: MIT */
-#include "../../src/operands/norm_sandwich.h"
+#include "../../src/operands/norm.h"
 #include "../data.h"
 #include "../family.h"
 #include "../layout.h"

@@ -1,7 +1,7 @@
 /* The cases of hadamard, forward and backward: rows of each length it has.
  *
  * SPDX-License-Identifier: MIT */
-#include "../../src/operands/hadamard.h"
+#include "../../src/operands/quantize.h"
 
 #include "../data.h"
 #include "../family.h"

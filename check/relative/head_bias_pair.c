@@ -1,7 +1,7 @@
 /* The cases of head_bias_pair and its gradient.
  *
  * SPDX-License-Identifier: MIT */
-#include "../../src/operands/relative_shift.h"
+#include "../../src/operands/relative.h"
 
 #include "../data.h"
 #include "../family.h"

@@ -1,7 +1,7 @@
 /* The cases of relative_shift, forward and backward.
  *
  * SPDX-License-Identifier: MIT */
-#include "../../src/operands/relative_shift.h"
+#include "../../src/operands/relative.h"
 
 #include "../data.h"
 #include "../family.h"

@@ -2,7 +2,6 @@
  *
  * SPDX-License-Identifier: MIT */
 #include "../../src/operands/rope.h"
-#include "../../src/operands/sinusoidal.h"
 
 #include "../data.h"
 #include "../family.h"

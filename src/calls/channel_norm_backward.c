@@ -3,7 +3,7 @@
  *
  * SPDX-License-Identifier: MIT */
 #include "../job/channel_norm.h"
-#include "../operands/channel_norm_backward.h"
+#include "../operands/channel_norm.h"
 #include "../operands/check.h"
 #include "call.h"
 #include "reduce.h"

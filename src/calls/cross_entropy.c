@@ -6,7 +6,7 @@
 #include "../exact/softmax_base.h"
 #include "../job/softmax.h"
 #include "../operands/check.h"
-#include "../operands/cross_entropy.h"
+#include "../operands/softmax.h"
 #include "call.h"
 
 #define NRG_MAKE "../operands/table.h"

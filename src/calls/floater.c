@@ -2,7 +2,7 @@
  *
  * SPDX-License-Identifier: MIT */
 #include "../operands/check.h"
-#include "../operands/floater.h"
+#include "../operands/recurrent.h"
 #include "call.h"
 #include "floater_steps.h"
 

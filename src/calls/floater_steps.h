@@ -6,7 +6,7 @@
 #define NRG_CALLS_FLOATER_STEPS_H
 
 #include "../exact/element.h"
-#include "../operands/floater.h"
+#include "../operands/recurrent.h"
 
 enum { STAGES = NRG_FLOATER_STAGES };
 

@@ -2,7 +2,7 @@
  *
  * SPDX-License-Identifier: MIT */
 #include "../job/quantize.h"
-#include "../operands/glu.h"
+#include "../operands/activation.h"
 #include "../operands/place.h"
 #include "call.h"
 #include "planes.h"

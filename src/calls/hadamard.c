@@ -2,8 +2,8 @@
  *
  * SPDX-License-Identifier: MIT */
 #include "../job/hadamard.h"
-#include "../operands/hadamard.h"
 #include "../operands/place.h"
+#include "../operands/quantize.h"
 #include "call.h"
 
 #define NRG_CALL NRG_HADAMARD, hadamard

@@ -2,7 +2,7 @@
  * time.
  *
  * SPDX-License-Identifier: MIT */
-#include "../operands/norm_sandwich.h"
+#include "../operands/norm.h"
 #include "../operands/place.h"
 #include "norm_backward.h"
 #include "norm_formula.h"

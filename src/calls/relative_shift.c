@@ -3,7 +3,7 @@
  * SPDX-License-Identifier: MIT */
 #include "../job/relative.h"
 #include "../operands/check.h"
-#include "../operands/relative_shift.h"
+#include "../operands/relative.h"
 #include "call.h"
 
 #define NRG_MAKE "../operands/table.h"

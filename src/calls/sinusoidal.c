@@ -4,7 +4,7 @@
 #include "../exact/rope_frequencies.h"
 #include "../job/rope.h"
 #include "../operands/place.h"
-#include "../operands/sinusoidal.h"
+#include "../operands/rope.h"
 #include "call.h"
 
 #define NRG_MAKE "../operands/table.h"

@@ -1,11 +1,13 @@
-/* What the calls of nrg/activation.h take.
+/* What the calls of nrg/activation.h and nrg/glu.h take.
  *
  * SPDX-License-Identifier: MIT */
 #ifndef NRG_OPERANDS_ACTIVATION_H
 #define NRG_OPERANDS_ACTIVATION_H
 
+#include "../../include/nrg/glu.h"
 #include "../job/activation.h"
 #include "describe.h"
+#include "quantize.h"
 
 /* Whether a function may have this α, and whether one may be given to it. Beyond these ends x·σ(α·x) would need numbers that are
  * none. */
@@ -27,5 +29,7 @@ typedef struct nrg_activation_flat {
 
 #define NRG_MAKE "names.h"
 #include "activation_calls.def"
+#define NRG_MAKE "names.h"
+#include "glu_calls.def"
 
 #endif

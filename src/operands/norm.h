@@ -1,4 +1,4 @@
-/* What the calls of nrg/norm.h and nrg/norm_backward.h take.
+/* What the calls of nrg/norm.h, nrg/norm_backward.h and nrg/norm_sandwich.h take.
  *
  * SPDX-License-Identifier: MIT */
 #ifndef NRG_OPERANDS_NORM_H
@@ -6,6 +6,7 @@
 
 #include "../../include/nrg/norm_backward.h"
 #include "../../include/nrg/norm_parts.h"
+#include "../../include/nrg/norm_sandwich.h"
 #include "activation.h"
 #include "describe.h"
 #include "quantize.h"
@@ -38,9 +39,6 @@ typedef struct nrg_norm_more {
     TYPE(R, nrg_own_dtype(p->r_dtype, p->dtype))                                                                                 \
     TYPE(W, nrg_own_dtype(p->w_dtype, p->dtype))                                                                                 \
     CHECK(nrg_norm_check_spec(p))
-
-#define NRG_MAKE "names.h"
-#include "norm_calls.def"
 
 /* Whether eps is what it mostly is, or a number is +0: by their bits, since a comparison of floats takes four instructions. */
 static inline int nrg_norm_is_eps(double eps)
@@ -115,5 +113,16 @@ static inline size_t nrg_norm_space(const nrg_norm_spec *spec, size_t rows, int 
     size_t bytes;
     return nrg_product(columns, sums * sizeof(double), &bytes) ? columns * sums : SIZE_MAX;
 }
+
+/* Whether a norm is one that a sandwich can have. */
+static inline int nrg_sandwich_is_plain(const nrg_norm_spec *s)
+{
+    return !s->gate && !s->activation && !s->residual_mode && nrg_norm_alike(s) == 1;
+}
+
+#define NRG_MAKE "names.h"
+#include "norm_calls.def"
+#define NRG_MAKE "names.h"
+#include "norm_sandwich_calls.def"
 
 #endif

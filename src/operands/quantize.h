@@ -1,9 +1,10 @@
-/* What the calls of nrg/quantize.h take.
+/* What the calls of nrg/quantize.h and nrg/hadamard.h take.
  *
  * SPDX-License-Identifier: MIT */
 #ifndef NRG_OPERANDS_QUANTIZE_H
 #define NRG_OPERANDS_QUANTIZE_H
 
+#include "../../include/nrg/hadamard.h"
 #include "../job/quant_format.h"
 #include "describe.h"
 
@@ -31,7 +32,11 @@ static inline nrg_status nrg_check_quant_if_any(nrg_quant_format format, size_t 
 /* Bytes of a row, or of rows that lie together; 0 without a format. */
 static inline size_t nrg_packed_bytes(nrg_quant_format format, size_t dim) { return format ? nrg_format_bytes(format, dim) : 0; }
 
+static inline int nrg_hadamard_has(size_t dim) { return dim >= 64 && dim <= 512 && (dim & (dim - 1)) == 0; }
+
 #define NRG_MAKE "names.h"
 #include "quantize_calls.def"
+#define NRG_CALL NRG_HADAMARD, hadamard
+#include "names.h"
 
 #endif

@@ -1,4 +1,4 @@
-/* What the calls of nrg/rope.h take.
+/* What the calls of nrg/rope.h and nrg/sinusoidal.h take.
  *
  * SPDX-License-Identifier: MIT */
 #ifndef NRG_OPERANDS_ROPE_H
@@ -8,6 +8,7 @@
 #include <math.h>
 
 #include "../../include/nrg/rope.h"
+#include "../../include/nrg/sinusoidal.h"
 #include "heads.h"
 
 /* What nrg_rope_frequencies takes beside a spec. */
@@ -99,7 +100,17 @@ size_t nrg_rope_axes(const nrg_rope_spec *spec);
 /* Doubles of the workspace of nrg_rope_positions_forward with so many shares. */
 nrg_status nrg_rope_positions_space(const nrg_rope_spec *spec, const nrg_rope_positions_args *a, int nth, size_t *doubles);
 
+/* What nrg_sinusoidal_frequencies takes beside a spec. */
+typedef struct nrg_sinusoidal_frequencies_args {
+    double *frequencies;
+} nrg_sinusoidal_frequencies_args;
+
+/* Of a row of dim elements. The last of an odd dim is a sine without a cosine. */
+static inline size_t nrg_sinusoidal_pairs(size_t dim) { return dim / 2 + dim % 2; }
+
 #define NRG_MAKE "names.h"
 #include "rope_calls.def"
+#define NRG_MAKE "names.h"
+#include "sinusoidal_calls.def"
 
 #endif

@@ -1,4 +1,4 @@
-/* What the calls of nrg/softmax.h take.
+/* What the calls of nrg/softmax.h and nrg/cross_entropy.h take.
  *
  * SPDX-License-Identifier: MIT */
 #ifndef NRG_OPERANDS_SOFTMAX_H
@@ -7,6 +7,7 @@
 #include <float.h>
 #include <math.h>
 
+#include "../../include/nrg/cross_entropy.h"
 #include "../../include/nrg/softmax.h"
 #include "heads.h"
 
@@ -33,5 +34,7 @@ static inline int nrg_scores_fit(size_t batch, size_t heads, size_t queries, siz
 
 #define NRG_MAKE "names.h"
 #include "softmax_calls.def"
+#define NRG_MAKE "names.h"
+#include "cross_entropy_calls.def"
 
 #endif

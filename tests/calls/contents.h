@@ -9,16 +9,16 @@
 #include <math.h>
 
 #include "../../src/operands/activation.h"
-#include "../../src/operands/channel_norm_backward.h"
-#include "../../src/operands/cross_entropy.h"
+#include "../../src/operands/channel_norm.h"
+#include "../../src/operands/softmax.h"
 #include "../../src/operands/embed.h"
-#include "../../src/operands/floater.h"
+#include "../../src/operands/recurrent.h"
 #include "../../src/operands/norm_rope.h"
-#include "../../src/operands/norm_sandwich.h"
+#include "../../src/operands/norm.h"
 #include "../../src/operands/qkv.h"
-#include "../../src/operands/relative_shift.h"
+#include "../../src/operands/relative.h"
 #include "../../src/operands/score_bias.h"
-#include "../../src/operands/sinusoidal.h"
+#include "../../src/operands/rope.h"
 #include "../harness/support.h"
 #include "sound.h"
 

@@ -8,8 +8,7 @@
 
 #include "../../check/invoke.h"
 #include "../../src/operands/activation.h"
-#include "../../src/operands/glu.h"
-#include "../../src/operands/norm_sandwich.h"
+#include "../../src/operands/norm.h"
 #include "../../src/operands/softmax.h"
 #include "../../src/operands/quantize.h"
 #include "../harness/element.h"

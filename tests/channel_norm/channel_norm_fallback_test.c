@@ -9,7 +9,7 @@
 
 #include "../../check/channel_norm/channel.h"
 #include "../../check/layout.h"
-#include "../../src/operands/channel_norm_backward.h"
+#include "../../src/operands/channel_norm.h"
 #include "../harness/case_call.h"
 #include "channel_problem.h"
 

@@ -5,7 +5,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "../../src/operands/floater.h"
+#include "../../src/operands/recurrent.h"
 #include "../harness/call_harness.h"
 #include "../harness/element.h"
 #include "floater_dynamics.h"
