@@ -91,8 +91,8 @@ static void sum_batch_segment(const backward *b, size_t c, const channel_factors
             lanes_a[k % COLUMN_LANES] += column_a;
             lanes_b[k % COLUMN_LANES] += column_b;
         }
-        *total_a = fold_columns(lanes_a);
-        *total_b = fold_columns(lanes_b);
+        *total_a = fold_doubles(lanes_a, COLUMN_LANES, 1);
+        *total_b = fold_doubles(lanes_b, COLUMN_LANES, 1);
         return;
     }
     double lanes_a[LANES] = {0}, lanes_b[LANES] = {0};
@@ -100,8 +100,8 @@ static void sum_batch_segment(const backward *b, size_t c, const channel_factors
         const size_t lane = (i - begin) % order.period % LANES;
         add_element(b, f, g, i / s, c, i % s, &lanes_a[lane], &lanes_b[lane]);
     }
-    *total_a = fold(lanes_a);
-    *total_b = fold(lanes_b);
+    *total_a = fold_doubles(lanes_a, LANES, 1);
+    *total_b = fold_doubles(lanes_b, LANES, 1);
 }
 
 static void sum_batch(const backward *b, size_t c, const channel_factors *f, const set_gradient *g, int64_t *record)
@@ -204,8 +204,8 @@ static void sum_channel(const backward *b, size_t n, size_t c, const channel_fac
     double lanes_a[LANES] = {0}, lanes_b[LANES] = {0};
     for (size_t s = 0; s < b->t.s; s++)
         add_element(b, f, g, n, c, s, &lanes_a[s % LANES], &lanes_b[s % LANES]);
-    *total_a = fold(lanes_a);
-    *total_b = fold(lanes_b);
+    *total_a = fold_doubles(lanes_a, LANES, 1);
+    *total_b = fold_doubles(lanes_b, LANES, 1);
 }
 
 /* One group of one sample. first: of its block. */
@@ -229,7 +229,7 @@ static void group_set(const backward *b, size_t n, size_t group, size_t block, i
         if (job->block_db)
             job->block_db[at] = first ? sum_a : job->block_db[at] + sum_a;
     }
-    find_gradient(&g, job, fold_columns(lanes_a), fold_columns(lanes_b), stat.count);
+    find_gradient(&g, job, fold_doubles(lanes_a, COLUMN_LANES, 1), fold_doubles(lanes_b, COLUMN_LANES, 1), stat.count);
     for (size_t k = 0; k < job->group_channels; k++) {
         const channel_factors f = factors_of(&stat, job->fast, job->w, job->b, c_begin + k, job->w_f32, b->dtype);
         for (size_t s = 0; s < job->s; s++)

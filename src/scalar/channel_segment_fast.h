@@ -7,6 +7,7 @@
 
 #include "channel_place.h"
 #include "channel_sums.h"
+#include "lanes.h"
 
 enum {
     SET_LEAST = 2048, /* elements of a segment that floats are worth it for */
@@ -30,10 +31,7 @@ static inline float pilot_of(const set_runs *runs, size_t begin, nrg_dtype dtype
     set_walk at = walk_from(runs, begin);
     for (int l = 0; l < SET_PILOT; l++)
         lanes[l] = next_x(&at, dtype);
-    for (int half = SET_PILOT / 2; half; half /= 2)
-        for (int l = 0; l < half; l++)
-            lanes[l] += lanes[l + half];
-    return lanes[0] * (1.0f / SET_PILOT);
+    return fold_floats(lanes, SET_PILOT, 1) * (1.0f / SET_PILOT);
 }
 
 typedef struct fast_lanes {
@@ -54,10 +52,7 @@ static inline void fold_block(fast_lanes *sum)
 static inline double fold_all(fast_lanes *sum)
 {
     fold_block(sum);
-    for (int half = SET_FOLDED / 2; half; half /= 2)
-        for (int l = 0; l < half; l++)
-            sum->folded[l] += sum->folded[l + half];
-    return sum->folded[0];
+    return fold_doubles(sum->folded, SET_FOLDED, 1);
 }
 
 static inline fast_sums sum_lanes_fast(const set_runs *runs, const channel_order *order, size_t begin, size_t end, int centred,

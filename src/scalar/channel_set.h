@@ -9,15 +9,6 @@
 
 enum { COLUMN_LANES = 8 }; /* that columns fold to */
 
-/* Eight lanes, folded by halves. */
-static inline double fold_columns(double lanes[COLUMN_LANES])
-{
-    for (int half = COLUMN_LANES / 2; half; half /= 2)
-        for (int l = 0; l < half; l++)
-            lanes[l] += lanes[l + half];
-    return lanes[0];
-}
-
 /* T and Q of elements begin to end of a set, which are a segment. */
 static inline void sum_segment(const channel_tensor *t, const channel_set *set, size_t begin, size_t end, double *total_t,
                                double *total_q, nrg_dtype dtype)
@@ -39,8 +30,8 @@ static inline void sum_segment(const channel_tensor *t, const channel_set *set, 
             lanes_t[k % COLUMN_LANES] += column_t;
             lanes_q[k % COLUMN_LANES] += column_q;
         }
-        *total_t = fold_columns(lanes_t);
-        *total_q = fold_columns(lanes_q);
+        *total_t = fold_doubles(lanes_t, COLUMN_LANES, 1);
+        *total_q = fold_doubles(lanes_q, COLUMN_LANES, 1);
         return;
     }
     double lanes_t[LANES] = {0}, lanes_q[LANES] = {0};
@@ -52,8 +43,8 @@ static inline void sum_segment(const channel_tensor *t, const channel_set *set, 
         if (++in_period == order.period)
             in_period = 0;
     }
-    *total_t = fold(lanes_t);
-    *total_q = fold(lanes_q);
+    *total_t = fold_doubles(lanes_t, LANES, 1);
+    *total_q = fold_doubles(lanes_q, LANES, 1);
 }
 
 /* One element after the other, since it is seldom. */

@@ -37,63 +37,11 @@ static float residual(const norm_row *row, size_t i)
 static float gate(const norm_row *row, size_t i) { return row->activate(row->job->activation, load(row->z, i, row->dtype)); }
 
 /* Element i of p, what is normalized. */
-static float input(const norm_row *row, size_t i)
+static float input(const void *of, size_t i)
 {
+    const norm_row *const row = of;
     float r = residual(row, i);
     return row->job->gate == NRG_GATE_PRE ? r * gate(row, i) : r;
-}
-
-typedef struct sums {
-    double t, tt; /* Σt and Σt² of t = p - pilot */
-} sums;
-
-/* Element i belongs to lane i mod 32. Squares of floats are exact in double, so that a multiplication and an addition round once,
- * as an fma would; nothing overflows, nothing underflows. */
-static sums sum_row(const norm_row *row, double pilot)
-{
-    size_t dim = row->job->dim;
-    compensated total_t = {0, 0}, total_tt = {0, 0};
-    for (size_t segment = 0; segment < dim; segment += SEGMENT) {
-        double t[LANES] = {0}, tt[LANES] = {0};
-        for (size_t i = segment; i < dim && i < segment + SEGMENT; i++) {
-            double v = (double)input(row, i) - pilot;
-            t[i % LANES] += v;
-            tt[i % LANES] += v * v;
-        }
-        add_compensated(&total_t, fold(t));
-        add_compensated(&total_tt, fold(tt));
-    }
-    return (sums){total_t.sum + total_t.lost, total_tt.sum + total_tt.lost};
-}
-
-typedef struct statistics {
-    double square, variance; /* Σp²/d, σ² */
-    double pilot, offset;    /* m in two parts: the first is enough except where m is more than 1000 σ */
-} statistics;
-
-static statistics row_statistics(const norm_row *row)
-{
-    const nrg_norm_job *job = row->job;
-    sums first = sum_row(row, 0);
-    double square = first.tt * job->formula.inv_dim;
-    statistics stat = {square, square, 0, 0};
-    if (!(stat.variance <= DBL_MAX)) {
-        stat.pilot = stat.variance = (double)NAN; /* an Inf or a NaN in the row: finite floats cannot overflow the sum */
-        return stat;
-    }
-    if (!job->formula.centred)
-        return stat;
-    stat.pilot = first.t / job->formula.d;
-    stat.variance -= stat.pilot * stat.pilot;
-    if (stat.pilot * stat.pilot <= 0x1p20 * stat.variance)
-        return stat;
-    /* taken out before squaring. In a constant row it is exact, and what is left is 0. */
-    sums again = sum_row(row, stat.pilot);
-    stat.offset = again.t / job->formula.d;
-    stat.variance = again.tt * job->formula.inv_dim - stat.offset * stat.offset;
-    if (!(stat.variance > 0))
-        stat.variance = 0;
-    return stat;
 }
 
 /* p·w·factor - mean·w·factor with factor as the two floats hi + lo, each product with its rounding error carried along, rounded
@@ -176,7 +124,7 @@ static void finish(const norm_row *row, char *o, size_t i, float out)
     store(o, i, row->o_dtype, out);
 }
 
-static enum nrg_norm_way apply_exact(const norm_row *row, char *o, const statistics *stat, double inverse)
+static enum nrg_norm_way apply_exact(const norm_row *row, char *o, const row_statistics *stat, double inverse)
 {
     const nrg_norm_job *job = row->job;
     double factor = job->formula.k * inverse, mean = stat->pilot + stat->offset, square = stat->square;
@@ -270,8 +218,6 @@ static int is_to_be_applied_again(quantized *q)
 static int is_to_be_applied_again(const struct quantized *q) { return q != NULL; }
 #endif
 
-static float fast_input(const void *row, size_t i) { return input(row, i); }
-
 static void norm_rows(const nrg_norm_job *job, nrg_dtype dtype, float (*activation)(nrg_activation, float), struct quantized *to)
 {
     const size_t groups = job->groups, w_groups = job->alike ? 1 : groups, dim = job->dim;
@@ -307,7 +253,7 @@ static void norm_rows(const nrg_norm_job *job, nrg_dtype dtype, float (*activati
             continue;
         }
         if (is_fast)
-            fast = fast_statistics_of(&job->formula, fast_input, &row, dim);
+            fast = fast_statistics_of(&job->formula, input, &row, dim);
         double mean = fast.mean, inverse = fast.inverse;
         nrg_row_statistics all = {fast.pilot, fast.offset, fast.variance, inverse, NRG_NORM_FAST};
         if (fast.serve) {
@@ -315,7 +261,7 @@ static void norm_rows(const nrg_norm_job *job, nrg_dtype dtype, float (*activati
             if (is_to_be_applied_again(to))
                 apply_fast(&row, o, &fast);
         } else {
-            statistics stat = row_statistics(&row);
+            row_statistics stat = row_statistics_of(&job->formula, input, &row, dim);
             mean = stat.pilot + stat.offset;
             inverse = inverse_divisor(&job->formula, stat.variance);
             const enum nrg_norm_way way = apply_exact(&row, o, &stat, inverse);

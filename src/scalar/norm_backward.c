@@ -42,8 +42,9 @@ static float residual(const backward_row *row, size_t i)
 static float gate(const backward_row *row, size_t i) { return activate(row->job->activation, load(row->z, i, row->dtype)); }
 
 /* p, what was normalized. */
-static float input(const backward_row *row, size_t i)
+static float input(const void *of, size_t i)
 {
+    const backward_row *const row = of;
     float r = residual(row, i);
     return row->job->gate == NRG_GATE_PRE ? r * gate(row, i) : r;
 }
@@ -105,67 +106,17 @@ static double fallback_weighted(const backward_row *row, size_t i, const backwar
 
 /* ---- statistics, where they were not saved: as in the forward pass ---- */
 
-typedef struct statistics {
-    double pilot, shift; /* the mean, in two parts */
-    double variance;
-    double inverse; /* 1/s; 0 where s is 0, NaN for a poisoned row */
-} statistics;
-
-static void sum_row(const backward_row *row, double pilot, double *total_t, double *total_tt)
-{
-    size_t dim = row->job->dim;
-    compensated sum_t = {0, 0}, sum_tt = {0, 0};
-    for (size_t segment = 0; segment < dim; segment += SEGMENT) {
-        double t[LANES] = {0}, tt[LANES] = {0};
-        for (size_t i = segment; i < dim && i < segment + SEGMENT; i++) {
-            double v = (double)input(row, i) - pilot;
-            t[i % LANES] += v;
-            tt[i % LANES] += v * v;
-        }
-        add_compensated(&sum_t, fold(t));
-        add_compensated(&sum_tt, fold(tt));
-    }
-    *total_t = sum_t.sum + sum_t.lost;
-    *total_tt = sum_tt.sum + sum_tt.lost;
-}
-
-static statistics row_statistics(const backward_row *row)
-{
-    const nrg_norm_formula *f = &row->job->formula;
-    statistics stat = {0, 0, 0, 0};
-    double t, tt;
-    sum_row(row, 0, &t, &tt);
-    stat.variance = tt * f->inv_dim;
-    if (!(stat.variance <= DBL_MAX))
-        stat.pilot = stat.variance = (double)NAN;
-    else if (f->centred) {
-        stat.pilot = t / f->d;
-        stat.variance -= stat.pilot * stat.pilot;
-        if (!(stat.pilot * stat.pilot <= 0x1p20 * stat.variance)) {
-            sum_row(row, stat.pilot, &t, &tt);
-            stat.shift = t / f->d;
-            stat.variance = tt * f->inv_dim - stat.shift * stat.shift;
-            if (!(stat.variance > 0))
-                stat.variance = 0;
-        }
-    }
-    stat.inverse = inverse_divisor(f, stat.variance);
-    return stat;
-}
-
-static float fast_input(const void *row, size_t i) { return input(row, i); }
-
 /* The mean of a centred norm, as the forward pass of this accuracy stores it. */
 static float row_mean(const backward_row *row)
 {
     const nrg_norm_formula *f = &row->job->formula;
     if (!nrg_norm_is_exact(f, row->dtype)) {
-        fast_statistics fast = fast_statistics_of(f, fast_input, row, row->job->dim);
+        fast_statistics fast = fast_statistics_of(f, input, row, row->job->dim);
         if (fast.serve)
             return (float)fast.mean;
     }
-    statistics stat = row_statistics(row);
-    return (float)(stat.pilot + stat.shift);
+    row_statistics stat = row_statistics_of(f, input, row, row->job->dim);
+    return (float)(stat.pilot + stat.offset);
 }
 
 /* ---- factors ---- */
@@ -195,10 +146,10 @@ static plain_sums sum_plain(const backward_row *row, const backward_factors *f, 
                 dq[l] += (double)partial_dq[l];
             }
         }
-        add_compensated(&total_q, fold(q));
-        add_compensated(&total_qq, fold(qq));
-        add_compensated(&total_d, fold(d));
-        add_compensated(&total_dq, fold(dq));
+        add_compensated(&total_q, fold_doubles(q, LANES, 1));
+        add_compensated(&total_qq, fold_doubles(qq, LANES, 1));
+        add_compensated(&total_d, fold_doubles(d, LANES, 1));
+        add_compensated(&total_dq, fold_doubles(dq, LANES, 1));
     }
     return (plain_sums){total_q.sum + total_q.lost, total_qq.sum + total_qq.lost, total_d.sum + total_d.lost,
                         total_dq.sum + total_dq.lost};
@@ -240,16 +191,16 @@ static int plain_factors(const backward_row *row, backward_factors *f, float mea
            (b == 0 || (fabs(b) >= 0x1p-100 && fabs(b) <= 0x1p100));
 }
 
-static void fallback_factors(const backward_row *row, backward_factors *f, const statistics *stat)
+static void fallback_factors(const backward_row *row, backward_factors *f, const row_statistics *stat)
 {
     const nrg_norm_formula *formula = &row->job->formula;
     size_t dim = row->job->dim;
     compensated sum_d = {0, 0}, sum_dt = {0, 0};
-    double over = stat->inverse, sigma = sqrt(stat->variance); /* over: a/s */
+    double inverse = inverse_divisor(formula, stat->variance), over = inverse, sigma = sqrt(stat->variance); /* over: a/s */
     f->fallback = 1;
     f->pilot = stat->pilot;
-    f->shift = stat->shift;
-    f->inverse = stat->inverse;
+    f->shift = stat->offset;
+    f->inverse = inverse;
     for (size_t segment = 0; segment < dim; segment += SEGMENT) {
         double d[LANES] = {0}, dt[LANES] = {0};
         for (size_t i = segment; i < dim && i < segment + SEGMENT; i++) {
@@ -257,8 +208,8 @@ static void fallback_factors(const backward_row *row, backward_factors *f, const
             d[i % LANES] += g;
             dt[i % LANES] = fma(g, (double)input(row, i) - f->pilot, dt[i % LANES]);
         }
-        add_compensated(&sum_d, fold(d));
-        add_compensated(&sum_dt, fold(dt));
+        add_compensated(&sum_d, fold_doubles(d, LANES, 1));
+        add_compensated(&sum_dt, fold_doubles(dt, LANES, 1));
     }
     const double total_d = sum_d.sum + sum_d.lost, total_dt = sum_dt.sum + sum_dt.lost;
     if (formula->divisor == NRG_DIV_SIGMA)
@@ -283,7 +234,7 @@ static void row_factors(const backward_row *row, backward_factors *f)
     memset(f, 0, sizeof *f);
     if (plain_factors(row, f, !formula->centred ? 0 : row->mean ? *row->mean : row_mean(row), needs_output))
         return;
-    statistics stat = row_statistics(row);
+    row_statistics stat = row_statistics_of(formula, input, row, job->dim);
     fallback_factors(row, f, &stat);
 }
 

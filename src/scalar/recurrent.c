@@ -5,6 +5,7 @@
 #include "../job/recurrent.h"
 #include "activation.h"
 #include "element.h"
+#include "lanes.h"
 
 enum { LANES = 32 };
 
@@ -16,10 +17,7 @@ static double dot(const char *w, nrg_dtype w_dtype, const char *p, nrg_dtype p_d
     double lane[LANES] = {0};
     for (size_t j = 0; j < dim; j++)
         lane[j % LANES] += (double)load(w, j, w_dtype) * (double)load(p, j, p_dtype); /* the product is exact */
-    for (size_t half = LANES / 2; half; half /= 2)
-        for (size_t l = 0; l < half; l++)
-            lane[l] += lane[l + half];
-    return lane[0];
+    return fold_doubles(lane, LANES, 1);
 }
 
 static void forward(const nrg_recurrent_job *job, nrg_dtype dtype)

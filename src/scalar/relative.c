@@ -7,6 +7,7 @@
 
 #include "../job/relative.h"
 #include "element.h"
+#include "lanes.h"
 
 /* Elements of a dot product that are summed before they are folded. */
 enum { SEGMENT = 128 };
@@ -64,15 +65,6 @@ static key_range slots_of_query(const nrg_relative_job *job, query at)
 
 static int is_end(const nrg_relative_job *job, size_t slot) { return slot == 0 || slot == job->slots - 1; }
 
-/* lanes[l] += lanes[l + n/2], and so on. */
-static double fold(double *lanes, size_t n)
-{
-    for (n /= 2; n; n /= 2)
-        for (size_t l = 0; l < n; l++)
-            lanes[l] += lanes[l + n];
-    return lanes[0];
-}
-
 /* q · R of one slot. Products of floats are exact in double. */
 static float dot(const nrg_relative_job *job, const char *q, nrg_dtype dtype, const char *r, nrg_dtype table_dtype)
 {
@@ -81,7 +73,7 @@ static float dot(const nrg_relative_job *job, const char *q, nrg_dtype dtype, co
         double lanes[8] = {0};
         for (size_t c = segment; c < job->dim && c < segment + SEGMENT; c++)
             lanes[c % 8] += (double)load(q, c, dtype) * (double)load(r, c, table_dtype);
-        total += fold(lanes, 8);
+        total += fold_doubles(lanes, 8, 1);
     }
     return (float)total;
 }
@@ -94,7 +86,7 @@ static double sum_of_slot(const char *a, nrg_dtype dtype, key_range keys, int en
     double lanes[32] = {0};
     for (size_t j = keys.first; j < keys.end; j++)
         lanes[(j - keys.first) % 32] += (double)load(a, j, dtype);
-    return fold(lanes, 32);
+    return fold_doubles(lanes, 32, 1);
 }
 
 static void scores(const nrg_relative_job *job, nrg_dtype dtype)

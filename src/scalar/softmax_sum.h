@@ -7,6 +7,7 @@
 
 #include "element.h"
 #include "exponential.h"
+#include "lanes.h"
 
 /* ---- e^t as 2^n·e^(t - shift - n·ln 2), less the base's own power of two ---- */
 
@@ -46,31 +47,17 @@ static inline float softmax_power(const softmax_base *base, float t)
 
 /* ---- sums ---- */
 
-enum { SOFTMAX_LANES = 64, SOFTMAX_FOLDED = 16, SOFTMAX_BLOCK = 256, SOFTMAX_SEGMENT = 4096, SOFTMAX_POWERS = 8 };
-
-typedef struct softmax_double {
-    double sum, lost;
-} softmax_double;
-
-static inline void softmax_end_segment(softmax_double *total, double *lanes, int n)
-{
-    for (int half = n / 2; half; half /= 2)
-        for (int l = 0; l < half; l++)
-            lanes[l] += lanes[l + half];
-    const double sum = total->sum + lanes[0], part = sum - total->sum;
-    total->lost += (total->sum - (sum - part)) + (lanes[0] - part);
-    total->sum = sum;
-}
+enum { SOFTMAX_LANES = 64, SOFTMAX_BLOCK = 256, SOFTMAX_SEGMENT = 4096, SOFTMAX_POWERS = 8 };
 
 /* Powers: added in ascending order from a block's first on, a multiple of 64 of them, which fold to eight lanes. */
 typedef struct softmax_powers {
     double some[SOFTMAX_LANES], lanes[SOFTMAX_POWERS];
-    softmax_double total;
+    compensated total;
 } softmax_powers;
 
 static inline void softmax_end_powers(softmax_powers *s)
 {
-    softmax_end_segment(&s->total, s->lanes, SOFTMAX_POWERS);
+    add_compensated(&s->total, fold_doubles(s->lanes, SOFTMAX_POWERS, 1));
     for (int l = 0; l < SOFTMAX_POWERS; l++)
         s->lanes[l] = 0;
 }
@@ -80,9 +67,7 @@ static inline void softmax_add_power(softmax_powers *s, size_t j, float e)
     s->some[j % SOFTMAX_LANES] = (double)e;
     if (j % SOFTMAX_LANES < SOFTMAX_LANES - 1)
         return;
-    for (int half = SOFTMAX_LANES / 2; half >= SOFTMAX_POWERS; half /= 2)
-        for (int l = 0; l < half; l++)
-            s->some[l] += s->some[l + half];
+    fold_doubles(s->some, SOFTMAX_LANES, SOFTMAX_POWERS);
     for (int l = 0; l < SOFTMAX_POWERS; l++)
         s->lanes[l] += s->some[l];
     if (j % SOFTMAX_SEGMENT == SOFTMAX_SEGMENT - 1)
@@ -92,32 +77,21 @@ static inline void softmax_add_power(softmax_powers *s, size_t j, float e)
 /* Numbers are added in ascending order; what is left out counts as 0. */
 typedef struct softmax_sum {
     size_t at; /* the block */
-    float lanes[SOFTMAX_LANES], sum[SOFTMAX_FOLDED], lost[SOFTMAX_FOLDED];
-    softmax_double total;
+    float lanes[BLOCK_LANES];
+    block_sums blocks;
+    compensated total;
 } softmax_sum;
 
 static inline void softmax_end_block(softmax_sum *s)
 {
-    for (int half = SOFTMAX_LANES / 2; half >= SOFTMAX_FOLDED; half /= 2)
-        for (int l = 0; l < half; l++)
-            s->lanes[l] += s->lanes[l + half];
-    for (int l = 0; l < SOFTMAX_FOLDED; l++) {
-        const float sum = s->sum[l] + s->lanes[l], part = sum - s->sum[l];
-        s->lost[l] += (s->sum[l] - (sum - part)) + (s->lanes[l] - part);
-        s->sum[l] = sum;
-    }
-    for (int l = 0; l < SOFTMAX_LANES; l++)
-        s->lanes[l] = 0;
+    add_block(&s->blocks, s->lanes);
+    memset(s->lanes, 0, sizeof s->lanes);
 }
 
 static inline void softmax_end_blocks(softmax_sum *s)
 {
-    double lanes[SOFTMAX_FOLDED];
-    for (int l = 0; l < SOFTMAX_FOLDED; l++) {
-        lanes[l] = (double)s->sum[l] + (double)s->lost[l];
-        s->sum[l] = s->lost[l] = 0;
-    }
-    softmax_end_segment(&s->total, lanes, SOFTMAX_FOLDED);
+    add_compensated(&s->total, fold_blocks(&s->blocks));
+    memset(&s->blocks, 0, sizeof s->blocks);
 }
 
 /* Ends the blocks and segments before element j. */
@@ -135,13 +109,13 @@ static inline void softmax_reach(softmax_sum *s, size_t j)
 static inline void softmax_add(softmax_sum *s, size_t j, float a)
 {
     softmax_reach(s, j);
-    s->lanes[j % SOFTMAX_LANES] += a;
+    s->lanes[j % BLOCK_LANES] += a;
 }
 
 static inline void softmax_add_product(softmax_sum *s, size_t j, float a, float b)
 {
     softmax_reach(s, j);
-    s->lanes[j % SOFTMAX_LANES] = fmaf(a, b, s->lanes[j % SOFTMAX_LANES]);
+    s->lanes[j % BLOCK_LANES] = fmaf(a, b, s->lanes[j % BLOCK_LANES]);
 }
 
 static inline double softmax_total(softmax_sum *s)
