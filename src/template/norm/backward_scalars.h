@@ -40,7 +40,7 @@ NRG_INLINE int factors_of_h(const nrg_norm_formula *formula, gradient_factors *f
     s->variance = qq * formula->inv_dim - s->shift * s->shift;
     if (s->variance < 0)
         s->variance = 0;
-    s->inverse = isnan(s->variance) ? (double)NAN : inverse_divisor(formula->divisor, formula->eps, s->variance);
+    s->inverse = inverse_of_variance(formula, s->variance);
     f->rstd = (float)s->inverse;
     f->left = (float)(s->shift * s->inverse);
     return s->inverse >= 0x1p-40 && s->inverse <= 0x1p40 && (qq == 0 || qq * formula->inv_dim >= 0x1p-80);
@@ -74,7 +74,7 @@ static __attribute__((noinline)) void slopes_of_fallback(fallback_slopes *f, con
     const double sigma = __builtin_sqrt(stat->variance);
     f->pilot = stat->pilot;
     f->offset = stat->offset;
-    f->inverse = isnan(stat->variance) ? (double)NAN : inverse_divisor(formula->divisor, formula->eps, stat->variance);
+    f->inverse = inverse_of_variance(formula, stat->variance);
     double over = f->inverse; /* a/s of the header's formula */
     if (formula->divisor == NRG_DIV_SIGMA)
         over = sigma > 0 ? 1 / sigma : 0;

@@ -22,7 +22,7 @@ static __attribute__((noinline, cold)) void factors_of_fallback(fallback_factors
 {
     const nrg_norm_formula *f = &job->formula;
     const double mean = stat->pilot + stat->offset;
-    const double inverse = isnan(stat->variance) ? (double)NAN : inverse_divisor(f->divisor, f->eps, stat->variance);
+    const double inverse = inverse_of_variance(f, stat->variance);
     const double factor = f->k * inverse;
     const float high = (float)factor;
     *to = (fallback_factors){vd_set1(stat->pilot),

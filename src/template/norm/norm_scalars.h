@@ -23,6 +23,12 @@ NRG_INLINE double inverse_divisor(enum nrg_divisor divisor, double eps, double v
     return s > 0 ? 1 / s : 0;
 }
 
+/* The same; NaN for a row with an Inf or a NaN, which comparisons leave out. */
+NRG_INLINE double inverse_of_variance(const nrg_norm_formula *f, double variance)
+{
+    return isnan(variance) ? (double)NAN : inverse_divisor(f->divisor, f->eps, variance);
+}
+
 /* The mean may be taken out of the sum of squares afterwards while it is at most 1000 σ: 2^20 of double's 2^53 are lost. */
 NRG_INLINE int variance_is_sound(double mean, double variance) { return mean * mean <= 0x1p20 * variance; }
 
