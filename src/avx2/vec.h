@@ -91,30 +91,13 @@ NRG_INLINE void v_nt_4(void *p, const void *from)
     _mm_stream_si32((int *)p, bits);
 }
 
-/* ---- 16-bit elements, as they are in memory: no masked loads, so a part is copied element by element ---- */
+/* ---- 16-bit elements, as they are in memory: no masked loads ---- */
 
 typedef __m128i vh;
 
 NRG_INLINE vh v_ld_half(const uint16_t *p) { return _mm_loadu_si128((const __m128i *)p); }
 NRG_INLINE void v_st_half(uint16_t *p, vh h) { _mm_storeu_si128((__m128i *)p, h); }
-NRG_INLINE vh v_ldn_half(const uint16_t *p, size_t n)
-{
-    if (n == VN)
-        return v_ld_half(p);
-    uint16_t part[VN] = {0};
-    memcpy(part, p, n * sizeof *p);
-    return v_ld_half(part);
-}
-NRG_INLINE void v_stn_half(uint16_t *p, vh h, size_t n)
-{
-    if (n == VN) {
-        v_st_half(p, h);
-        return;
-    }
-    uint16_t part[VN];
-    v_st_half(part, h);
-    memcpy(p, part, n * sizeof *p);
-}
+#include "../template/vec_tails.h"
 
 /* Past the cache, p a multiple of 16. */
 NRG_INLINE void v_nt_half(uint16_t *p, vh h) { _mm_stream_si128((__m128i *)p, h); }

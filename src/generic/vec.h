@@ -276,24 +276,6 @@ NRG_INLINE vf v_ld_f32(const float *p)
     return a;
 }
 NRG_INLINE void v_st_f32(float *p, vf a) { memcpy(V_AT(p), &a, sizeof a); }
-NRG_INLINE vf v_ldn_f32(const float *p, size_t n)
-{
-    if (n == VN)
-        return v_ld_f32(p);
-    float part[VN] = {0};
-    memcpy(part, p, n * sizeof *p);
-    return v_ld_f32(part);
-}
-NRG_INLINE void v_stn_f32(float *p, vf a, size_t n)
-{
-    if (n == VN) {
-        v_st_f32(p, a);
-        return;
-    }
-    float part[VN];
-    v_st_f32(part, a);
-    memcpy(p, part, n * sizeof *p);
-}
 
 /* GNU C has no stores past the cache. */
 NRG_INLINE void v_nt_f32(float *p, vf a) { v_st_f32(p, a); }
@@ -310,24 +292,8 @@ NRG_INLINE vh v_ld_half(const uint16_t *p)
     return h;
 }
 NRG_INLINE void v_st_half(uint16_t *p, vh h) { memcpy(V_AT(p), &h, sizeof h); }
-NRG_INLINE vh v_ldn_half(const uint16_t *p, size_t n)
-{
-    if (n == VN)
-        return v_ld_half(p);
-    uint16_t part[VN] = {0};
-    memcpy(part, p, n * sizeof *p);
-    return v_ld_half(part);
-}
-NRG_INLINE void v_stn_half(uint16_t *p, vh h, size_t n)
-{
-    if (n == VN) {
-        v_st_half(p, h);
-        return;
-    }
-    uint16_t part[VN];
-    v_st_half(part, h);
-    memcpy(p, part, n * sizeof *p);
-}
+#define V_TAILS_F32
+#include "../template/vec_tails.h"
 NRG_INLINE void v_nt_half(uint16_t *p, vh h) { v_st_half(p, h); }
 
 /* In the upper halves of words. */

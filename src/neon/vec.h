@@ -47,25 +47,7 @@ NRG_INLINE vf v_fms(vf a, vf b, vf c) { return vfmaq_f32(vnegq_f32(c), a, b); }
 /* ---- f32 ---- */
 
 NRG_INLINE vf v_ld_f32(const float *p) { return vld1q_f32(p); }
-NRG_INLINE vf v_ldn_f32(const float *p, size_t n)
-{
-    if (n == VN)
-        return vld1q_f32(p);
-    float part[4] = {0};
-    memcpy(part, p, n * sizeof *p);
-    return vld1q_f32(part);
-}
 NRG_INLINE void v_st_f32(float *p, vf a) { vst1q_f32(p, a); }
-NRG_INLINE void v_stn_f32(float *p, vf a, size_t n)
-{
-    if (n == VN) {
-        vst1q_f32(p, a);
-        return;
-    }
-    float part[4];
-    vst1q_f32(part, a);
-    memcpy(p, part, n * sizeof *p);
-}
 
 /* Arm cores see a streaming write by themselves and stop allocating lines for it; STNP is a hint that most of them ignore. */
 NRG_INLINE void v_nt_f32(float *p, vf a) { v_st_f32(p, a); }
@@ -78,24 +60,8 @@ typedef uint16x4_t vh;
 
 NRG_INLINE vh v_ld_half(const uint16_t *p) { return vld1_u16(p); }
 NRG_INLINE void v_st_half(uint16_t *p, vh h) { vst1_u16(p, h); }
-NRG_INLINE vh v_ldn_half(const uint16_t *p, size_t n)
-{
-    if (n == VN)
-        return v_ld_half(p);
-    uint16_t part[VN] = {0};
-    memcpy(part, p, n * sizeof *p);
-    return v_ld_half(part);
-}
-NRG_INLINE void v_stn_half(uint16_t *p, vh h, size_t n)
-{
-    if (n == VN) {
-        v_st_half(p, h);
-        return;
-    }
-    uint16_t part[VN];
-    v_st_half(part, h);
-    memcpy(p, part, n * sizeof *p);
-}
+#define V_TAILS_F32
+#include "../template/vec_tails.h"
 NRG_INLINE void v_nt_half(uint16_t *p, vh h) { v_st_half(p, h); }
 
 /* f16: FCVTL and FCVTN are part of ARMv8.0-A. */
