@@ -8,6 +8,7 @@
  *   DTYPE(ID, p, field)                  FIELD and TYPE of p->field, a dtype
  *   OWN_DTYPE(ID, p, field)              FIELD and TYPE of p->field, where 0 means p->dtype
  *   NUMBER(ID, value)                    a number that shapes are told in, and n_ID; n_ONE is 1
+ *   LENGTH(ID, value)                    NUMBER, and NRG_ERR_DIM where it is 0
  *   SPACE(ID, value)                     NUMBER of a workspace's elements, and NRG_ERR_OVERFLOW where it is SIZE_MAX
  *   RULE(STATUS, holds)                  NRG_ERR_STATUS where it does not
  *   CHECK(status)                        the same of a function that returns a status

@@ -12,6 +12,7 @@
 #define NAMED(...) NRG_WORD(NAMED, __VA_ARGS__)
 #define DTYPE(ID, p, field) FIELD(p, field, NRG_F32, NRG_BF16, ENUM) TYPE(ID, p->field)
 #define OWN_DTYPE(ID, p, field) FIELD(p, field, NRG_DTYPE_SAME, NRG_BF16, ENUM) TYPE(ID, nrg_own_dtype(p->field, p->dtype))
+#define LENGTH(ID, value) RULE(DIM, value) NUMBER(ID, value)
 #define SPACE(ID, value) NUMBER(ID, value) RULE(OVERFLOW, n_##ID != SIZE_MAX)
 #define OPERAND(ID, p, field, ...) NAMED(ID, #field, p, field, __VA_ARGS__)
 #define ON(ID) NRG_BIT(NRG_OWN(ID))
@@ -26,6 +27,7 @@
 #undef NAMED
 #undef DTYPE
 #undef OWN_DTYPE
+#undef LENGTH
 #undef SPACE
 #undef OPERAND
 #undef ON
