@@ -83,19 +83,18 @@ def described(path):
         return text.removesuffix("#endif\n") + raw(words[words.index("#define"):words.index("#else")]) + "\n#endif\n"
 
     def replace(match):
-        name, wrapper = match[2], path.parent / match[3]
+        name, wrapper = match[2], SRC / "operands" / match[3]
         uses = re.sub(r'^#include "words.h"\n\n?', "", without_comment(wrapper), flags=re.M)
+        if wrapper.name == "description.h":
+            uses = re.split(r"^#(?:ifndef NRG_MAKE_TABLES|else|endif)\n", uses, flags=re.M)[1 if path.parent == wrapper.parent else 2]
         uses = uses.replace("#include NRG_DEF", raw(f"NRG_DEF_{name}"))
-        if wrapper.name == "names.h":
+        if path.parent == wrapper.parent:
             lines = " \\\n    ".join(line for line in lines_of(wrapper.parent / f"{name}.def", {}) if line)
             uses = raw(f"#define NRG_DEF_{name} \\\n    {lines}\n") + uses
         return match[1] + uses + "#undef NRG_PASS\n#undef NRG_CALL\n"
 
-    def listed(match):
-        return without_comment(path.parent / match[2]).replace("NRG_MAKE", match[1]).replace(f"#undef {match[1]}\n", "")
-
-    text = re.sub(r'^#define NRG_MAKE (".*")\n#include "(.*)"\n', listed, text, flags=re.M)
-    return re.sub(r'^(#define NRG_CALL \w+, (\w+)\n)#include "(.*(?:names|table|precheck)\.h)"\n', replace, text, flags=re.M)
+    text = re.sub(r'^#include "(?:../operands/)?(\w+_calls.def)"\n', lambda match: without_comment(SRC / "operands" / match[1]), text, flags=re.M)
+    return re.sub(r'^(#define NRG_CALL \w+, (\w+)\n)#include "(?:../operands/)?((?:description|precheck)\.h)"\n', replace, text, flags=re.M)
 
 
 class File:

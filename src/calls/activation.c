@@ -6,7 +6,7 @@
 #include "call.h"
 #include "planes.h"
 
-#define NRG_MAKE "../operands/table.h"
+#define NRG_MAKE_TABLES
 #include "../operands/activation_calls.def"
 
 /* One of no elements where there is nothing to do. */

@@ -8,7 +8,7 @@
 #include "../operands/place.h"
 #include "call.h"
 
-#define NRG_MAKE "../operands/table.h"
+#define NRG_MAKE_TABLES
 #include "../operands/channel_norm_calls.def"
 
 /* 1/(batches + 1), or the spec's momentum. */

@@ -8,7 +8,7 @@
 #include "call.h"
 #include "reduce.h"
 
-#define NRG_MAKE "../operands/table.h"
+#define NRG_MAKE_TABLES
 #include "../operands/channel_norm_backward_calls.def"
 
 /* Whether all statistics and sums that are given are of sets with elements. */

@@ -9,7 +9,7 @@
 #include "../operands/softmax.h"
 #include "call.h"
 
-#define NRG_MAKE "../operands/table.h"
+#define NRG_MAKE_TABLES
 #include "../operands/cross_entropy_calls.def"
 
 /* What is left of a call when it has been checked. */

@@ -5,7 +5,7 @@
 #include "embed_inputs.h"
 #include "quick.h"
 
-#define NRG_MAKE "../operands/table.h"
+#define NRG_MAKE_TABLES
 #include "../operands/embed_calls.def"
 
 static inline nrg_status fill_job(nrg_embed_job *job, const embed_call *call, size_t o_stride, int ith, int nth)

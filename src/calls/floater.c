@@ -6,7 +6,7 @@
 #include "call.h"
 #include "floater_steps.h"
 
-#define NRG_MAKE "../operands/table.h"
+#define NRG_MAKE_TABLES
 #include "../operands/floater_calls.def"
 
 /* Every time, and every step from one to the next. */

@@ -7,7 +7,7 @@
 #include "call.h"
 #include "planes.h"
 
-#define NRG_MAKE "../operands/table.h"
+#define NRG_MAKE_TABLES
 #include "../operands/glu_calls.def"
 
 enum { A, B, D_O, O, DA, DB }; /* tensors of the planes, whose lowest level are the elements of a row */

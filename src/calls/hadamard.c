@@ -6,8 +6,9 @@
 #include "../operands/quantize.h"
 #include "call.h"
 
+#define NRG_MAKE_TABLES
 #define NRG_CALL NRG_HADAMARD, hadamard
-#include "../operands/table.h"
+#include "../operands/description.h"
 
 #define NRG_CALL NRG_HADAMARD, hadamard
 #include "../operands/precheck.h"

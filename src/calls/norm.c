@@ -12,7 +12,7 @@
 #include "planes.h"
 #include "quick.h"
 
-#define NRG_MAKE "../operands/table.h"
+#define NRG_MAKE_TABLES
 #include "../operands/norm_calls.def"
 
 /* tensors of the planes; bytes and their scales are those of a whole call */

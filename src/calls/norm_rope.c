@@ -6,7 +6,7 @@
 #include "norm_formula.h"
 #include "rope_job.h"
 
-#define NRG_MAKE "../operands/table.h"
+#define NRG_MAKE_TABLES
 #include "../operands/norm_rope_calls.def"
 
 _Static_assert(sizeof(nrg_norm_spec) + sizeof(nrg_rope_spec) + sizeof(nrg_rope_args) + 2 * sizeof(nrg_norm_backward_args) <=

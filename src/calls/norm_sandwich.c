@@ -8,7 +8,7 @@
 #include "norm_formula.h"
 #include "norm_quant.h"
 
-#define NRG_MAKE "../operands/table.h"
+#define NRG_MAKE_TABLES
 #include "../operands/norm_sandwich_calls.def"
 
 enum { TURN_BYTES = 64 << 10 /* of r, which wait for the second norm */ };

@@ -8,7 +8,7 @@
 #include "qkv_slots.h"
 #include "rope_slice.h"
 
-#define NRG_MAKE "../operands/table.h"
+#define NRG_MAKE_TABLES
 #include "../operands/qkv_calls.def"
 
 enum { Q, K, V, TENSORS };

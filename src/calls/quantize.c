@@ -7,7 +7,7 @@
 #include "call.h"
 #include "planes.h"
 
-#define NRG_MAKE "../operands/table.h"
+#define NRG_MAKE_TABLES
 #include "../operands/quantize_calls.def"
 
 enum { X, Q, SCALES }; /* tensors of the planes, whose lowest level are groups of rows */

@@ -7,7 +7,7 @@
 #include "call.h"
 #include "reduce.h"
 
-#define NRG_MAKE "../operands/table.h"
+#define NRG_MAKE_TABLES
 #include "../operands/recurrent_calls.def"
 
 /* ---- forward ---- */

@@ -6,7 +6,7 @@
 #include "../operands/relative.h"
 #include "call.h"
 
-#define NRG_MAKE "../operands/table.h"
+#define NRG_MAKE_TABLES
 #include "../operands/relative_calls.def"
 
 _Static_assert((int)NRG_RELATIVE_SCORES_TABLE == (int)NRG_RELATIVE_VALUES_TABLE &&

@@ -6,7 +6,7 @@
 #include "../operands/relative.h"
 #include "call.h"
 
-#define NRG_MAKE "../operands/table.h"
+#define NRG_MAKE_TABLES
 #include "../operands/relative_shift_calls.def"
 
 /* ---- the shift ---- */

@@ -5,7 +5,7 @@
 #include "../operands/place.h"
 #include "rope_job.h"
 
-#define NRG_MAKE "../operands/table.h"
+#define NRG_MAKE_TABLES
 #include "../operands/rope_calls.def"
 
 size_t nrg_rope_pairs(const nrg_rope_spec *spec)

@@ -6,7 +6,7 @@
 #include "../operands/score_bias.h"
 #include "call.h"
 
-#define NRG_MAKE "../operands/table.h"
+#define NRG_MAKE_TABLES
 #include "../operands/score_bias_calls.def"
 
 size_t nrg_score_bias_diagonals(size_t queries, size_t keys) { return nrg_diagonals(queries, keys); }

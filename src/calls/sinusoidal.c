@@ -7,7 +7,7 @@
 #include "../operands/rope.h"
 #include "call.h"
 
-#define NRG_MAKE "../operands/table.h"
+#define NRG_MAKE_TABLES
 #include "../operands/sinusoidal_calls.def"
 
 nrg_status nrg_sinusoidal_frequencies(const nrg_sinusoidal_spec *spec, double *frequencies)

@@ -6,7 +6,7 @@
 #include "../operands/softmax.h"
 #include "call.h"
 
-#define NRG_MAKE "../operands/table.h"
+#define NRG_MAKE_TABLES
 #include "../operands/softmax_calls.def"
 
 /* The first position is within ±2^61, and queries and keys are at most 2^61. So no query is 2^62 away from a key, and a window of

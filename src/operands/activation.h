@@ -27,9 +27,7 @@ typedef struct nrg_activation_flat {
     float alpha;
 } nrg_activation_flat;
 
-#define NRG_MAKE "names.h"
 #include "activation_calls.def"
-#define NRG_MAKE "names.h"
 #include "glu_calls.def"
 
 #endif

@@ -120,9 +120,7 @@ static inline enum nrg_there nrg_channel_mean_there(const nrg_channel_norm_spec 
     return nrg_may_if(!nrg_channel_is_running(spec) && !a->statistics && a->rstd && spec->centred);
 }
 
-#define NRG_MAKE "names.h"
 #include "channel_norm_calls.def"
-#define NRG_MAKE "names.h"
 #include "channel_norm_backward_calls.def"
 
 #endif

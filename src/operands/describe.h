@@ -1,4 +1,4 @@
-/* How a .def describes a call: one text, from which names.h makes the names of its operands, table.h the nrg_call that the
+/* How a .def describes a call: one text, from which description.h makes the names of its operands and the nrg_call that the
  * checker reads, and precheck.h the checks in a straight line. A line of a .def is one of these words:
  *
  *   PART(ID, p, type, KIND)              a struct that the caller gives; p: its name in the lines below. KIND: VERSIONED begins

@@ -51,7 +51,6 @@ static inline enum nrg_there nrg_embed_there(const int32_t *ids, size_t rows)
 }
 _Static_assert(NRG_EMBED_TABLES == 3, "the descriptions have them all");
 
-#define NRG_MAKE "names.h"
 #include "embed_calls.def"
 
 #endif

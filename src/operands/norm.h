@@ -120,9 +120,7 @@ static inline int nrg_sandwich_is_plain(const nrg_norm_spec *s)
     return !s->gate && !s->activation && !s->residual_mode && nrg_norm_alike(s) == 1;
 }
 
-#define NRG_MAKE "names.h"
 #include "norm_calls.def"
-#define NRG_MAKE "names.h"
 #include "norm_sandwich_calls.def"
 
 #endif

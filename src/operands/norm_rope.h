@@ -27,7 +27,6 @@ static inline int nrg_norm_rope_is_gradient_only(const nrg_norm_backward_args *a
            nrg_norm_rope_are_rows(a->rows, a->rows2, a->rows3, heads);
 }
 
-#define NRG_MAKE "names.h"
 #include "norm_rope_calls.def"
 
 #endif

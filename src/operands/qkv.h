@@ -60,7 +60,6 @@ static inline nrg_dtype nrg_qkv_cache_dtype(nrg_quant_format format, nrg_dtype o
 /* Whether there is anything to do. */
 static inline int nrg_qkv_is_used(const nrg_qkv_args *a) { return a->tokens && (a->q_heads | a->k_heads | a->v_heads); }
 
-#define NRG_MAKE "names.h"
 #include "qkv_calls.def"
 
 #endif

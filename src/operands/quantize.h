@@ -34,9 +34,8 @@ static inline size_t nrg_packed_bytes(nrg_quant_format format, size_t dim) { ret
 
 static inline int nrg_hadamard_has(size_t dim) { return dim >= 64 && dim <= 512 && (dim & (dim - 1)) == 0; }
 
-#define NRG_MAKE "names.h"
 #include "quantize_calls.def"
 #define NRG_CALL NRG_HADAMARD, hadamard
-#include "names.h"
+#include "description.h"
 
 #endif

@@ -46,9 +46,7 @@ static inline size_t nrg_floater_backward_space(const nrg_floater_spec *spec, in
     return nrg_floater_doubles(spec->dim, FIXED + inputs + states);
 }
 
-#define NRG_MAKE "names.h"
 #include "recurrent_calls.def"
-#define NRG_MAKE "names.h"
 #include "floater_calls.def"
 
 #endif

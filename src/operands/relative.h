@@ -21,9 +21,7 @@ static inline enum nrg_there nrg_head_bias_there(const nrg_head_bias_args *a, co
     return o ? NRG_NEED : a->batch && a->rows ? NRG_NOT : NRG_SKIP;
 }
 
-#define NRG_MAKE "names.h"
 #include "relative_calls.def"
-#define NRG_MAKE "names.h"
 #include "relative_shift_calls.def"
 
 #endif

@@ -108,9 +108,7 @@ typedef struct nrg_sinusoidal_frequencies_args {
 /* Of a row of dim elements. The last of an odd dim is a sine without a cosine. */
 static inline size_t nrg_sinusoidal_pairs(size_t dim) { return dim / 2 + dim % 2; }
 
-#define NRG_MAKE "names.h"
 #include "rope_calls.def"
-#define NRG_MAKE "names.h"
 #include "sinusoidal_calls.def"
 
 #endif

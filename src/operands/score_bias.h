@@ -53,7 +53,6 @@ static inline int nrg_t5_is_rule(const nrg_score_bias_spec *spec)
     return nrg_t5_rule_make(&rule, spec->bidirectional, spec->buckets, spec->max_distance);
 }
 
-#define NRG_MAKE "names.h"
 #include "score_bias_calls.def"
 
 #endif

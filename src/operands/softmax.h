@@ -32,9 +32,7 @@ static inline int nrg_scores_fit(size_t batch, size_t heads, size_t queries, siz
            nrg_product(n, queries, &n) && nrg_product(n, keys, &n) && nrg_product(n, 4, &n);
 }
 
-#define NRG_MAKE "names.h"
 #include "softmax_calls.def"
-#define NRG_MAKE "names.h"
 #include "cross_entropy_calls.def"
 
 #endif

@@ -1,8 +1,41 @@
-/* A call's description: nrg_call_<NRG_NAME>.
+/* What is made of a call's description. For its header the names of its parts, types, numbers (after <NRG_OF>_N_ONE) and
+ * operands, and how many there are; with NRG_MAKE_TABLES, for its file of src/calls, the table nrg_call_<NRG_NAME>.
  *
  * SPDX-License-Identifier: MIT */
 #include "words.h"
 
+#ifndef NRG_MAKE_TABLES
+enum {
+#define NRG_PASS NRG_PARTS_
+#include NRG_DEF
+    NRG_OWN(PARTS)
+};
+enum {
+#undef NRG_PASS
+#define NRG_PASS NRG_TYPES_
+#include NRG_DEF
+    NRG_OWN(TYPES)
+};
+enum {
+    NRG_OWN(N_ONE),
+#undef NRG_PASS
+#define NRG_PASS NRG_NUMBERS_
+#include NRG_DEF
+    NRG_OWN(NUMBERS)
+};
+enum {
+#undef NRG_PASS
+#define NRG_PASS NRG_OPERANDS_
+#include NRG_DEF
+    NRG_OWN(OPERANDS)
+};
+_Static_assert((int)NRG_OWN(PARTS) <= (int)NRG_PARTS && (int)NRG_OWN(TYPES) <= (int)NRG_TYPES &&
+                   (int)NRG_OWN(NUMBERS) <= (int)NRG_NUMBERS && (int)NRG_OWN(OPERANDS) <= (int)NRG_OPERANDS,
+               "nrg_checked has room");
+
+extern const nrg_call NRG_JOIN(nrg_call_, NRG_NAME);
+
+#else
 #define NRG_PASS NRG_STRUCTS_
 #include NRG_DEF
 #undef NRG_PASS
@@ -48,4 +81,5 @@ const nrg_call NRG_JOIN(nrg_call_, NRG_NAME) = {
     .measure = NRG_JOIN(NRG_NAME, _call_measure),
 };
 
+#endif
 #include "words.h"
