@@ -18,10 +18,8 @@ static double limit_of(const bench_case &c)
 
 int bench::errors_mode(const bench_args &args)
 {
-    Table table(args, {{"kernel", -24}, {"type", -4}, {"op", -24}, {"ulp", 8}});
+    Table table(args, "Errors of results, in ulps of their type", "kernel:-24,type:-4,op:-24,ulp:8");
     int wrong = 0;
-    title(args, "Errors of results, in ulps of their type");
-    table.head();
     each_case([&](const bench_case &c) {
         if (c.isa != nrg_isa_active() || !bench_shape_equal(c.shape, c.op->shapes[0]) || !admits(args, c))
             return;

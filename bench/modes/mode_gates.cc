@@ -8,10 +8,8 @@ static const char shapes[] = "1x4096,64x4096,512x768,4096x64,4096x128,1x320x64x6
 
 int bench::gates_mode(const bench_args &args)
 {
-    Table table(args,
-                {{"path", -6}, {"dtype", -5}, {"op", -21}, {"shape", -12}, {"g", -9}, {"norm", 8}, {"g alone", 8}, {"ratio", 5}});
-    title(args, "Elements/ns of a norm with an activation, of the activation alone on as many elements, and the ratio");
-    table.head();
+    Table table(args, "Elements/ns of a norm with an activation, of the activation alone on as many elements, and the ratio",
+                "path:-6,dtype:-5,op:-21,shape:-12,g:-9,norm:8,g alone:8,ratio:5");
     each_case([&](const bench_case &c) {
         if (c.op->activation == NRG_ACT_IDENTITY || !admits(args, c, "f32,bf16", "norm_forward") ||
             !bench_admits(args.path ? nullptr : "avx512,avx2,neon", nrg_isa_name(c.isa)) ||

@@ -94,18 +94,10 @@ static void line(const bench_args &args, Table &table, const bench_case &c, Best
 int instances_mode(const bench_args &args)
 {
     static Best bests[NRG_ISA_COUNT][INSTANCES];
-    Table table(args, {{"instance", -15},
-                       {"path", -6},
-                       {"dtype", -5},
-                       {"op", -15},
-                       {"shape", -10},
-                       {"with", 11},
-                       {"without", 11},
-                       {"gain", 5},
-                       {"instead", -15}});
-    title(args, "Instances of the row norm (src/template/norm/instances.def): ns of a call with an instance, and without it and "
-                "its relatives");
-    table.head();
+    Table table(args,
+                "Instances of the row norm (src/template/norm/instances.def): ns of a call with an instance, and without it and "
+                "its relatives",
+                "instance:-15,path:-6,dtype:-5,op:-15,shape:-10,with:11,without:11,gain:5,instead:-15");
     each_case(
         [&](const bench_case &given) {
             bench_op op = *given.op;
@@ -122,16 +114,8 @@ int instances_mode(const bench_args &args)
         },
         &bench_norm_forward);
 
-    Table best_table(args, {{"instance", -15},
-                            {"case", -45},
-                            {"with", 11},
-                            {"without", 11},
-                            {"gain", 5},
-                            {"bytes", 6},
-                            {"cases", 5},
-                            {"instead", -15}});
-    title(args, "The case in which each of them gains most");
-    best_table.head();
+    Table best_table(args, "The case in which each of them gains most",
+                     "instance:-15,case:-45,with:11,without:11,gain:5,bytes:6,cases:5,instead:-15");
     for (int isa = 0; isa < NRG_ISA_COUNT; isa++)
         for (int i = 0; admits(args, (nrg_isa)isa) && i < INSTANCES; i++)
             if (const size_t bytes = bytes_of((nrg_isa)isa, i)) {

@@ -93,15 +93,14 @@ static std::vector<std::string> cells_of(const Pair &p)
 
 int bench::ratios_mode(const bench_args &args)
 {
-    Table table(args, {{"path", -6}, {"shape", -9}, {"this", -14}, {"against", -14}, {"this", 8}, {"against", 8}, {"speed", 5}});
+    Table table(args, "Speed of one kernel as a multiple of another's (elements/ns)",
+                "path:-6,shape:-9,this:-14,against:-14,this:8,against:8,speed:5");
     const std::vector<Pair> pairs = admitted(args);
     if (pairs.empty())
         return nothing("no ratio has these names");
     for (const Pair &p : pairs)
         for (size_t column = 1; column < 4; column++)
             table.widen(column, ::cells_of(p)[column]);
-    title(args, "Speed of one kernel as a multiple of another's (elements/ns)");
-    table.head();
     for (const Pair &p : pairs)
         table.row(::cells_of(p), [&]() -> Table::Cells {
             const std::vector<Contender> two = compare(p, seconds_of(args));

@@ -21,10 +21,9 @@ static const struct {
 
 int bench::selfcheck_mode(const bench_args &args)
 {
-    Table table(args, {{"path", -6}, {"shape", -13}, {"one", 8}, {"other", 8}, {"ratio", 6}, {"verdict", -24}});
+    Table table(args, "The same bare loop as two contenders: a ratio of 1 is what an honest harness on a quiet machine gives",
+                "path:-6,shape:-13,one:8,other:8,ratio:6,verdict:-24");
     size_t fine = 0;
-    title(args, "The same bare loop as two contenders: a ratio of 1 is what an honest harness on a quiet machine gives");
-    table.head();
     for (int isa = 0; isa < NRG_ISA_COUNT; isa++)
         for (const auto &line : lines) {
             const bench_case c = bench_case_of(line.kernel, line.op, NRG_F32, (nrg_isa)isa, line.shape);

@@ -34,19 +34,16 @@ static std::string cell_of(const bench_args &args, const bench_case &c)
     }
 }
 
-static void print_head(const bench_args &args, const Table &table, const bench_family &family)
+static std::string notes_of(const bench_family &family)
 {
+    std::string notes = "Shapes (n x c x h x w):";
     bench_case c = {&family, NRG_F32, NRG_ISA_SCALAR, family.ops, shapes[0], NRG_STORE_AUTO, nullptr};
-    title(args, text("%s with few positions: GB/s, and in brackets the roofline fraction, by s = height times width",
-                     bench_kernel_of(&family)));
-    printf("Shapes (n x c x h x w):");
     for (const bench_shape &shape : shapes) {
         c.shape = shape;
-        printf("%s %s", &shape > shapes ? "," : "", shape_of(c).c_str());
+        notes += (&shape > shapes ? ", " : " ") + shape_of(c);
     }
-    printf(".\nOps ending in -nhwc have channels last (NHWC), the others NCHW. Instance norm with s=1 is omitted: its\n"
-           "result is the bias.\n\n");
-    table.head();
+    return notes + ".\nOps ending in -nhwc have channels last (NHWC), the others NCHW. Instance norm with s=1 is omitted: its\n"
+                   "result is the bias.\n\n";
 }
 
 static bool admitted(const bench_args &args, const bench_case &c)
@@ -57,18 +54,19 @@ static bool admitted(const bench_args &args, const bench_case &c)
 
 static size_t print_family(const bench_args &args, const bench_family &family)
 {
-    std::vector<Table::Column> columns = {{"path", -6}, {"dtype", -5}, {"op", -9}};
+    std::string columns = "path:-6,dtype:-5,op:-9";
     for (const bench_shape &s : shapes)
-        columns.push_back({text("s=%zu", s.height * s.width), 11});
-    Table table(args, columns);
+        columns += text(",s=%zu:11", s.height * s.width);
+    Table table(args,
+                text("%s with few positions: GB/s, and in brackets the roofline fraction, by s = height times width",
+                     bench_kernel_of(&family)),
+                columns, notes_of(family));
     for (size_t op = 0; op < family.op_count; op++)
         table.widen(2, family.ops[op].name);
     each_case(
         [&](bench_case c) {
             if (!bench_shape_equal(c.shape, c.op->shapes[0]) || !admitted(args, c))
                 return;
-            if (!table.rows())
-                print_head(args, table, family);
             Table::Cells cells = {nrg_isa_name(c.isa), nrg_dtype_name(c.dtype), c.op->name};
             for (const bench_shape &shape : shapes) {
                 c.shape = shape;

@@ -18,16 +18,10 @@ static const struct {
 
 int bench::stores_mode(const bench_args &args)
 {
-    Table table(args, {{"path", -6},
-                       {"dtype", -5},
-                       {"op", -11},
-                       {"shape", -13},
-                       {"touched", 8},
-                       {"keep", 8},
-                       {"stream", 8},
-                       {"auto", 8},
-                       {"keep/stream", 11},
-                       {"best/auto", 9}});
+    Table table(
+        args,
+        "Ordinary stores (keep) against non-temporal ones (stream), by the bytes a call touches; auto is the library's rule",
+        "path:-6,dtype:-5,op:-11,shape:-13,touched:8,keep:8,stream:8,auto:8,keep/stream:11,best/auto:9");
     const auto line = [&](bench_case c, size_t kib) {
         c.shape.rows = (kib << 10) / (bench_case_tensors(&c) * c.shape.dim * nrg_dtype_size(c.dtype));
         Table::Cells names = cells_of(c);
@@ -42,9 +36,6 @@ int bench::stores_mode(const bench_args &args)
                     text("%.2f", std::min(by[0].ns, by[1].ns) / by[2].ns)};
         });
     };
-    title(args,
-          "Ordinary stores (keep) against non-temporal ones (stream), by the bytes a call touches; auto is the library's rule");
-    table.head();
     for (int isa = 0; isa < NRG_ISA_COUNT; isa++)
         for (int dtype = NRG_F32; admits(args, (nrg_isa)isa) && dtype <= NRG_BF16; dtype++)
             for (const auto &l : lines) {

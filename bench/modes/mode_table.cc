@@ -22,24 +22,25 @@ static bool admitted(const bench_args &args, const bench_case &c)
            (!args.quick || args.shape || bench_admits(c.family->quick_shapes, shape_of(c).c_str()));
 }
 
-static void print_head(const bench_args &args, const bench_family &family, const Table &table)
+static std::string notes_of(const bench_family &family)
 {
-    title(args, text("%s%sTime of a call, and its roofline fraction (roofline: the fastest loop that only moves the same bytes)",
-                     args.kernel ? bench_kernel_of(&family) : "", args.kernel ? ": " : ""));
-    if (family.rival) {
-        puts("x plain C: time of the plain C baseline (-O3 -ffast-math, for the path's instruction set) / time of the kernel.");
-        if (family.ulp)
-            puts("x SLEEF: the same for loops with SLEEF's functions. ulp: the largest errors of kernel, plain C and SLEEF.");
-        puts("");
-    }
+    std::string notes;
+    if (family.rival)
+        notes +=
+            "x plain C: time of the plain C baseline (-O3 -ffast-math, for the path's instruction set) / time of the kernel.\n";
+    if (family.rival && family.ulp)
+        notes += "x SLEEF: the same for loops with SLEEF's functions. ulp: the largest errors of kernel, plain C and SLEEF.\n";
+    if (family.rival)
+        notes += "\n";
     if (family.set_elements)
-        printf("Shapes are n x c x h x w. Ops ending in -nhwc have channels last (NHWC), the others NCHW.\n"
-               "roofline: each input tensor is read once and each output tensor is written once, in any layout.\n"
-               "roofline 2: the tensor of the statistics is read twice. It applies if L2 (%zu KiB) cannot hold a set until the "
-               "second\n"
-               "read; with NHWC, in which sets are interleaved, a sample (batch norm: the full tensor).\n\n",
-               nrg_l2_bytes() >> 10);
-    table.head();
+        notes +=
+            text("Shapes are n x c x h x w. Ops ending in -nhwc have channels last (NHWC), the others NCHW.\n"
+                 "roofline: each input tensor is read once and each output tensor is written once, in any layout.\n"
+                 "roofline 2: the tensor of the statistics is read twice. It applies if L2 (%zu KiB) cannot hold a set until "
+                 "the second\n"
+                 "read; with NHWC, in which sets are interleaved, a sample (batch norm: the full tensor).\n\n",
+                 nrg_l2_bytes() >> 10);
+    return notes;
 }
 
 static std::string text_or_dash(const char *format, double value) { return value > 0 ? text(format, value) : "-"; }
@@ -68,25 +69,19 @@ static Table::Cells figures_of(const bench_args &args, const bench_case &c)
 
 static size_t print_family(const bench_args &args, const bench_family &family, int op_width, int shape_width)
 {
-    std::vector<Table::Column> columns = {{"path", -6}, {"dtype", -5},       {"op", -op_width}, {"shape", -shape_width},
-                                          {"time", 8},  {"elements/ns", 11}, {"fraction", 5},   {"roofline", 8}};
-    const auto add = [&](bool is_there, std::initializer_list<const char *> titles) {
-        for (const char *of : titles)
-            if (is_there)
-                columns.push_back({of, 8});
-    };
-    add(family.set_elements, {"fraction 2", "roofline 2"});
-    add(family.rival, {"x plain C"});
-    add(family.ulp, {"x SLEEF", "ulp", "plain C's", "SLEEF's"});
-    columns.push_back({"the roofline's loop", -39});
-    Table table(args, columns);
+    const std::string of = args.kernel ? text("%s: ", bench_kernel_of(&family)) : "";
+    std::string columns =
+        text("path:-6,dtype:-5,op:%d,shape:%d,time:8,elements/ns:11,fraction:5,roofline:8", -op_width, -shape_width);
+    columns += family.set_elements ? ",fraction 2:8,roofline 2:8" : "";
+    columns += family.rival ? ",x plain C:8" : "";
+    columns += family.ulp ? ",x SLEEF:8,ulp:8,plain C's:8,SLEEF's:8" : "";
+    Table table(args,
+                of + "Time of a call, and its roofline fraction (roofline: the fastest loop that only moves the same bytes)",
+                columns + ",the roofline's loop:-39", notes_of(family));
     each_case(
         [&](const bench_case &c) {
-            if (!admitted(args, c))
-                return;
-            if (!table.rows())
-                print_head(args, family, table);
-            table.row(cells_of(c), [&] { return figures_of(args, c); });
+            if (admitted(args, c))
+                table.row(cells_of(c), [&] { return figures_of(args, c); });
         },
         &family);
     return table.rows();

@@ -170,16 +170,8 @@ static const struct {
 int threads_mode(const bench_args &args)
 try {
     Team team;
-    Table table(args, {{"path", -6},
-                       {"dtype", -5},
-                       {"kernel", -21},
-                       {"op", -16},
-                       {"shape", -12},
-                       {"one thread", 10},
-                       {"two threads", 11},
-                       {"speed-up", 8}});
-    title(args, "Two threads against one, each on a CPU of its own, with a barrier after every phase of every call");
-    table.head();
+    Table table(args, "Two threads against one, each on a CPU of its own, with a barrier after every phase of every call",
+                "path:-6,dtype:-5,kernel:-21,op:-16,shape:-12,one thread:10,two threads:11,speed-up:8");
     for (int isa = 0; isa < NRG_ISA_COUNT; isa++)
         for (int dtype = NRG_F32; admits(args, (nrg_isa)isa) && dtype <= NRG_BF16; dtype++)
             for (const auto &l : lines) {

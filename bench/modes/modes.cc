@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <cstring>
 #include <deque>
+#include <sstream>
 
 #include "modes.h"
 
@@ -121,52 +122,63 @@ std::vector<Contender> compare(const std::vector<bench_case> &cases, double seco
     return field;
 }
 
-void Table::widen(size_t column, const std::string &cell)
+Table::Table(const bench_args &args, const std::string &title, const std::string &columns, const std::string &notes)
+    : markdown_(args.markdown), title_(title), notes_(notes)
 {
-    columns_[column].width = std::min(columns_[column].width, -(int)cell.size());
+    std::istringstream all(columns);
+    for (std::string column; std::getline(all, column, ',');) {
+        titles_.push_back(column.substr(0, column.find(':')));
+        widths_.push_back(atoi(column.c_str() + column.find(':') + 1));
+    }
 }
+
+void Table::widen(size_t column, const std::string &cell) { widths_[column] = std::min(widths_[column], -(int)cell.size()); }
 
 void Table::print(const Cells &cells) const
 {
-    for (size_t i = 0; i < columns_.size(); i++) {
+    for (size_t i = 0; i < widths_.size(); i++) {
         const char *cell = i < cells.size() ? cells[i].c_str() : "";
         if (markdown_)
             printf("| %s ", cell);
         else
-            printf("%s%*s", i ? "  " : "", columns_[i].width, cell);
+            printf("%s%*s", i ? "  " : "", widths_[i], cell);
     }
     puts(markdown_ ? "|" : "");
     fflush(stdout);
 }
 
-void Table::head() const
+void Table::print_head()
 {
-    Cells titles;
-    for (const Column &c : columns_)
-        titles.push_back(c.title);
-    print(titles);
-    for (const Column &c : columns_)
+    if (rows_)
+        return;
+    printf(markdown_ ? "\n**%s**\n\n" : "\n%s\n\n", title_.c_str());
+    fputs(notes_.c_str(), stdout);
+    print(titles_);
+    for (const int width : widths_)
         if (markdown_)
-            fputs(c.width < 0 ? "| --- " : "| ---: ", stdout);
+            fputs(width < 0 ? "| --- " : "| ---: ", stdout);
     if (markdown_)
         puts("|");
 }
 
 void Table::row(const Cells &cells)
 {
+    print_head();
     print(cells);
     rows_++;
 }
 
 void Table::row(Cells names, const std::function<Cells()> &figures)
 {
+    print_head(); /* before it takes a while */
     try {
         for (std::string &cell : figures())
             names.push_back(std::move(cell));
     } catch (const std::runtime_error &wrong) {
         names.push_back(wrong.what());
     }
-    row(names);
+    print(names);
+    rows_++;
 }
 
 } // namespace bench

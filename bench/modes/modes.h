@@ -103,15 +103,12 @@ std::vector<Contender> compare(const std::vector<bench_case> &cases, double seco
 class Table
 {
   public:
-    struct Column {
-        std::string title;
-        int width; /* negative: flush left */
-    };
     using Cells = std::vector<std::string>;
 
-    Table(const bench_args &args, std::vector<Column> columns) : markdown_(args.markdown), columns_(std::move(columns)) {}
+    /* columns: "path:-6,time:8": titles and widths, of which a negative one is flush left. Titles and notes, which are whole
+     * lines, come with the first row. */
+    Table(const bench_args &args, const std::string &title, const std::string &columns, const std::string &notes = "");
     void widen(size_t column, const std::string &cell);
-    void head() const;
     void row(const Cells &cells);
 
     /* The names of a case and its figures; or, where measuring them throws a std::runtime_error, what went wrong. */
@@ -120,10 +117,13 @@ class Table
     size_t rows() const { return rows_; }
 
   private:
+    void print_head();
     void print(const Cells &cells) const;
 
-    bool markdown_;
-    std::vector<Column> columns_;
+    const bool markdown_;
+    const std::string title_, notes_;
+    Cells titles_;
+    std::vector<int> widths_;
     size_t rows_ = 0;
 };
 
