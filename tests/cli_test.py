@@ -87,6 +87,7 @@ def refused(*arguments, status=2, says="", **more):
     one_line(run)
     assert says in run.err, f"{says!r} is not in {run.err!r}"
     assert files() == before, f"files changed: {sorted(files())} were {sorted(before)}"
+    return run
 
 
 def succeeds(*arguments, **more):
@@ -481,16 +482,12 @@ def refuses_wrong_standard_input():
                         (good.replace(b"(300, 1000)", b"(40000000,)"), "truncated: expected 160000000 bytes of data for shape (40000000,), got 1200000\n"),
                         (good.replace(b"(300, 1000)", b"(9999999,9)"), "expected 359999964 bytes of data for shape (9999999, 9)"),
                         (good.replace(b"<f4", b"<f8"), "standard input: expected dtype '<f4' or '<f2', got '<f8'; convert")):
-        run = Run("norm", "-", "--o", "o.npy", input=given)
-        one_line(run)
-        assert run.status == 2 and not run.out and says in run.err and os.listdir(".") == ["x.npy"], f"{says}: {run}"
+        refused("norm", "-", "--o", "o.npy", says=says, input=given)
     refused("norm", "/dev/stdin", "--o", "o.npy", says="a file named - is standard input")
     save(y=draw(3, 4))
     for name, beside, says in (("-", "x.npy", "standard input: expected shape (300, 1000) to match x.npy, got (3, 4)"),
                                ("y.npy", "-", "y.npy: expected shape (300, 1000) to match standard input, got (3, 4)")):
-        run = Run("norm", beside, "--y", name, "--o", "o.npy", input=read("y.npy") if name == "-" else good)
-        one_line(run)
-        assert run.status == 2 and says in run.err, str(run)
+        refused("norm", beside, "--y", name, "--o", "o.npy", says=says, input=read("y.npy") if name == "-" else good)
 
 
 @test
@@ -498,9 +495,7 @@ def standard_input_and_output_are_for_one_file_each():
     save(x=draw(3, 8))
     for arguments, says in ((("-", "--y", "-", "--o", "o.npy"), "standard input: given for two inputs"),
                             (("x.npy", "--o", "-", "--mean", "-"), "standard output: given for two outputs")):
-        run = Run("norm", *arguments, input=read("x.npy"))
-        one_line(run)
-        assert run.status == 2 and not run.out and says in run.err and os.listdir(".") == ["x.npy"], str(run)
+        refused("norm", *arguments, says=says, input=read("x.npy"))
     norm("x.npy", "--layer", "--o", "o.npy", "--mean", "m.npy", "--rstd", "s.npy")
     for which, others in (("o", "ms"), ("m", "os"), ("s", "om")):
         outputs = [part for name, option in zip("oms", ("--o", "--mean", "--rstd")) for part in (option, "-" if name == which else name + "2.npy")]
@@ -549,9 +544,7 @@ def closed_streams_are_nothing_to_a_command_that_needs_none():
     # a complaint goes nowhere, and not into the file that is open at that time
     run = Run("norm", "x.npy", "--o", "o.npy", "--mean", "m.npy", before=lambda: (closed(2)(), file_size(140)()))
     assert run.status == 1 and sorted(os.listdir(".")) == ["want.npy", "x.npy"], str(run)
-    run = Run("norm", "-", "--o", "o.npy", before=closed(0))
-    one_line(run)
-    assert run.status == 2 and "standard input: Bad file descriptor" in run.err, str(run)
+    refused("norm", "-", "--o", "o.npy", says="standard input: Bad file descriptor", before=closed(0))
 
 
 # ---- info, check, help ----------------------------------------------------------------------------------------------------------
@@ -755,13 +748,10 @@ def the_hint_converts_an_array():
     x = np.arange(12.0).reshape(3, 4)
     for array in (x, x.astype(">f4"), np.asfortranarray(x.astype("f4"))):
         np.save("x.npy", array)
-        run = Run("norm", "x.npy", "--o", "o.npy")
-        one_line(run)
-        program, *arguments = shlex.split(run.err[run.err.index("python3 -c"):])
-        assert run.status == 2 and program == "python3", str(run)
-        subprocess.run([sys.executable, *arguments], check=True)
+        said = refused("norm", "x.npy", "--o", "o.npy", says="python3 -c").err
+        subprocess.run([sys.executable, *shlex.split(said[said.index("python3 -c"):])[1:]], check=True)
         norm("new.npy", "--o", "o.npy")
-        assert np.load("o.npy").dtype == np.float32 and np.array_equal(np.load("new.npy"), array), run.err
+        assert np.load("o.npy").dtype == np.float32 and np.array_equal(np.load("new.npy"), array), said
 
 
 @test
