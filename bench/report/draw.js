@@ -29,9 +29,10 @@ function pageStyle() {
 :root[data-scheme=dark]{color-scheme:dark;${variables(DARK)}}${PLOT_RULES.replace(/(^|\n|})([.a-z])/g, "$1svg $2")}`;
 }
 
-function standalone(svg) {
+/* Of a plot; nothing, if there is no plot. */
+function standalone(plot) {
   const style = `svg{${variables(LIGHT)}}@media (prefers-color-scheme:dark){svg{${variables(DARK)}}}${PLOT_RULES}`;
-  return svg.replace(/^<svg([^>]*)>/, (all, attributes) =>
+  return plot && plot.svg.replace(/^<svg([^>]*)>/, (all, attributes) =>
     `<svg xmlns="http://www.w3.org/2000/svg"${attributes}><style>${style}</style>` +
     '<rect width="100%" height="100%" rx="8" fill="var(--surface)"/>') + "\n";
 }

@@ -80,7 +80,9 @@ function toggles(form, paths, changed) {
 
 function saver(form, name, svg) {
   const save = () => {
-    const link = make("a", { href: URL.createObjectURL(new Blob([svg()], { type: "image/svg+xml" })), download: name() });
+    const text = svg();
+    if (!text) return;
+    const link = make("a", { href: URL.createObjectURL(new Blob([text], { type: "image/svg+xml" })), download: name() });
     link.click();
     URL.revokeObjectURL(link.href);
   };
@@ -133,16 +135,16 @@ function setUpSweep() {
 /* As files of their own, in which the CPU's name stands. */
 function sweepFile(key) {
   const all = new Set(PATHS);
-  return standalone(sweepPlot(sweep.filter((r) => keyOf(r) === key), caches, all, 760, `${key}, a row: ${report.cpu}`).svg);
+  return standalone(sweepPlot(sweep.filter((r) => keyOf(r) === key), caches, all, 760, `${key}, a row: ${report.cpu}`));
 }
 
 function barsFile(key, shapes) {
   const of = rows.filter((r) => keyOf(r) === key && (!shapes || shapes.includes(r.shape)));
-  return standalone(barsPlot(of, 760, `${key}: ${report.cpu}`).svg);
+  return standalone(barsPlot(of, 760, `${key}: ${report.cpu}`));
 }
 
 function accuracyFile(kernel, path, shape) {
-  return standalone(accuracyPlot(accuracyPoints(kernel, path, shape), 760, `${kernel} ${shape} ${path} f32, errors: ${report.cpu}`).svg);
+  return standalone(accuracyPlot(accuracyPoints(kernel, path, shape), 760, `${kernel} ${shape} ${path} f32, errors: ${report.cpu}`));
 }
 
 function withTips(place) {
