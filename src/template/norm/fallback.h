@@ -99,7 +99,7 @@ static __attribute__((noinline)) void output_fallback(const nrg_norm_job *job, c
                                                       size_t begin, size_t end, unsigned options, nrg_dtype D)
 {
     const row_outputs to = {*at, f->floats, &job->formula.w_offset};
-    options &= ~(unsigned)(OPT_STREAM_O | OPT_LINES_O);
+    options &= (OPT_CENTRED | OPT_ALL) & ~(unsigned)(OPT_STREAM_O | OPT_LINES_O); /* nothing that a schedule chooses */
     for (size_t i = begin; i < end; i += VN) {
         const size_t n = lanes_at(i, end);
         vf v;

@@ -87,16 +87,19 @@ static __attribute__((noinline)) void sum_gated_rows(row_tile *at, const nrg_nor
 {
     row_chunk chunk = {.options = options & OPT_CENTRED, .end = job->dim, .dim = job->dim};
     tile_sums sums;
-    for (int k = 0; k < (at->count + VN - 1) / VN * VN; k++) {
+    for (int k = 0; k < at->count; k++) {
         row_sums sum;
-        if (k < at->count) {
-            chunk.row.x = at->x + (size_t)k * at->x_stride;
-            general_sum(&sum, &chunk, policy_of_rows(D, OPT_CENTRED));
-        }
+        chunk.row.x = at->x + (size_t)k * at->x_stride;
+        general_sum(&sum, &chunk, policy_of_rows(D, OPT_CENTRED));
         const row_totals totals = general_totals(&sum, options);
         sums.pilot[k] = options & OPT_CENTRED ? sum.pilot : 0;
         sums.t[k] = totals.t;
         sums.tt[k] = totals.tt;
+    }
+    for (int k = at->count; k % VN != 0; k++) { /* numbers for the lanes that no row has */
+        sums.pilot[k] = sums.pilot[0];
+        sums.t[k] = sums.t[0];
+        sums.tt[k] = sums.tt[0];
     }
     scalars_of_gated_tile(at, job, &sums, options);
 }

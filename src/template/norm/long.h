@@ -136,15 +136,21 @@ NRG_INLINE void schedule_long_rows(const nrg_norm_job *job, unsigned options, no
         options |= OPT_KEEP_R;
     const strand_job j = {job, options, room.kept};
     size_t n = job->row_begin;
-    if (rows == 0)
-        return;
     for (size_t k = 0; k < strands; k++) {
         const size_t count = rows / strands + (k < rows % strands);
         strand[k] = (row_strand){.n = n, .end = n + count};
         n += count;
-        begin_row(&strand[k], &j, P);
     }
-    for (int open = 1; open;) {
+    for (;;) {
+        int is_open = 0;
+        for (size_t k = 0; k < strands; k++) {
+            row_strand *const s = &strand[k];
+            if (s->n != s->end)
+                begin_row(s, &j, P);
+            is_open |= s->n != s->end || s->has_outputs;
+        }
+        if (!is_open)
+            break;
         const int sums = strand[0].n != strand[0].end; /* otherwise only outputs are left: from the last chunk to the first */
         const size_t now = sums ? size : OUTPUT_CHUNK, chunks = (dim + now - 1) / now;
         for (size_t c = 0; c < chunks; c++) {
@@ -152,18 +158,11 @@ NRG_INLINE void schedule_long_rows(const nrg_norm_job *job, unsigned options, no
             for (size_t k = 0; k < strands; k++)
                 strand_chunk(&strand[k], &j, at, chunk_end(at, dim, now), P);
         }
-        open = 0;
-        for (size_t k = 0; k < strands; k++) {
-            row_strand *const s = &strand[k];
-            if (s->n == s->end) {
-                s->has_outputs = 0;
-                continue;
-            }
-            end_row(s, &j, P);
-            if (s->n != s->end)
-                begin_row(s, &j, P);
-            open |= s->n != s->end || s->has_outputs;
-        }
+        for (size_t k = 0; k < strands; k++)
+            if (strand[k].n != strand[k].end)
+                end_row(&strand[k], &j, P);
+            else
+                strand[k].has_outputs = 0;
     }
     if (options & (OPT_STREAM_R | OPT_STREAM_O | OPT_LINES_O))
         v_nt_fence();
