@@ -69,7 +69,7 @@ NRG_INLINE void read_blocks_of(const char *q, char *o, size_t dim, nrg_dtype D)
 {
     enum { BYTES = 34 };
     for (size_t at = 0, count; at < dim / 32; at += count) {
-        uint16_t halves[VN];
+        uint16_t halves[VN] = {0};
         float d[VN];
         count = lesser(dim / 32 - at, VN);
         for (size_t k = 0; k < count; k++)
