@@ -41,32 +41,24 @@ static void softmax_floats(float *u, const char *p, size_t begin, size_t from, s
 /* Σ a·b, or Σ b without a, of n elements; the first is a block's. */
 NRG_INLINE void softmax_dot_of(softmax_products *s, const char *a, const char *b, size_t n, nrg_dtype D)
 {
+    enum { G = (int)FAST_VECTORS < 8 ? (int)FAST_VECTORS : 8 }; /* registers hold as many sums */
     for (size_t block = 0; block < n; block += FAST_BLOCK) {
         const size_t end = n - block < FAST_BLOCK ? n : block + FAST_BLOCK, whole = end - (end - block) % FAST_LANES;
         vf lanes[FAST_VECTORS];
-        for (int first = 0; first < (int)FAST_VECTORS; first += V_ACT) {
-            vf sum[V_ACT];
-            size_t i = block + (size_t)first * VN;
-            SOFTMAX_EACH(V_ACT) sum[j] = v_zero();
-            for (; i < whole; i += FAST_LANES) {
-                vf u[V_ACT], v[V_ACT];
-                load_step(v, V_ACT, b, i, 0, D);
-                if (a) {
-                    load_step(u, V_ACT, a, i, 0, D);
-                    SOFTMAX_EACH(V_ACT) sum[j] = v_fma(u[j], v[j], sum[j]);
-                } else {
-                    SOFTMAX_EACH(V_ACT) sum[j] = v_add(sum[j], v[j]);
+        for (int first = 0; first < (int)FAST_VECTORS; first += G) {
+            vf sum[G];
+            SOFTMAX_EACH(G) sum[j] = v_zero();
+            for (size_t i = block + (size_t)first * VN; i < whole; i += FAST_LANES)
+                SOFTMAX_EACH(G)
+                {
+                    const vf v = load_whole(b, i + (size_t)j * VN, D);
+                    sum[j] = a ? v_fma(load_whole(a, i + (size_t)j * VN, D), v, sum[j]) : v_add(sum[j], v);
                 }
-            }
-            SOFTMAX_EACH(V_ACT)
-            {
-                const size_t at = i + (size_t)j * VN;
-                if (at < end) {
-                    const vf v = load_part(b, at, lanes_at(at, end), D);
-                    sum[j] = a ? v_fma(load_part(a, at, lanes_at(at, end), D), v, sum[j]) : v_add(sum[j], v);
-                }
-            }
-            SOFTMAX_EACH(V_ACT) lanes[first + j] = sum[j];
+            SOFTMAX_EACH(G) lanes[first + j] = sum[j];
+        }
+        for (size_t i = whole, j = 0; i < end; i += VN, j++) {
+            const vf v = load_part(b, i, lanes_at(i, end), D);
+            lanes[j] = a ? v_fma(load_part(a, i, lanes_at(i, end), D), v, lanes[j]) : v_add(lanes[j], v);
         }
         fast_fold(lanes, 0);
         fast_join(s->sum, s->lost, lanes);
