@@ -91,13 +91,48 @@ NRG_INLINE void v_nt_4(void *p, const void *from)
     _mm_stream_si32((int *)p, bits);
 }
 
-/* ---- 16-bit elements, as they are in memory: no masked loads ---- */
+/* ---- 16-bit elements, as they are in memory. There are no masked loads and stores of them, and a copy of n elements through
+ * memory takes 170 bytes of code and a load that waits for its stores ---- */
 
 typedef __m128i vh;
 
 NRG_INLINE vh v_ld_half(const uint16_t *p) { return _mm_loadu_si128((const __m128i *)p); }
 NRG_INLINE void v_st_half(uint16_t *p, vh h) { _mm_storeu_si128((__m128i *)p, h); }
-#include "../template/vec_tails.h"
+NRG_INLINE vh v_ldn_half(const uint16_t *p, size_t n)
+{
+    if (n == VN)
+        return v_ld_half(p);
+    if (n >= 4) { /* the first four, and of the last four those that are left */
+        const __m128i last = _mm_loadl_epi64((const __m128i *)(p + n - 4)), bits = _mm_cvtsi32_si128(16 * (8 - (int)n));
+        return _mm_unpacklo_epi64(_mm_loadl_epi64((const __m128i *)p), _mm_srl_epi64(last, bits));
+    }
+    vh h = _mm_cvtsi32_si128(p[0]);
+    if (n > 1)
+        h = _mm_insert_epi16(h, p[1], 1);
+    if (n > 2)
+        h = _mm_insert_epi16(h, p[2], 2);
+    return h;
+}
+NRG_INLINE void v_stn_half(uint16_t *p, vh h, size_t n)
+{
+    if (n == VN) {
+        v_st_half(p, h);
+        return;
+    }
+    if (n & 4) {
+        _mm_storel_epi64((__m128i *)p, h);
+        h = _mm_unpackhi_epi64(h, h);
+        p += 4;
+    }
+    if (n & 2) {
+        const int two = _mm_cvtsi128_si32(h);
+        memcpy(p, &two, sizeof two);
+        h = _mm_srli_epi64(h, 32);
+        p += 2;
+    }
+    if (n & 1)
+        *p = (uint16_t)_mm_cvtsi128_si32(h);
+}
 
 /* Past the cache, p a multiple of 16. */
 NRG_INLINE void v_nt_half(uint16_t *p, vh h) { _mm_stream_si128((__m128i *)p, h); }

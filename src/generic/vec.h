@@ -292,7 +292,6 @@ NRG_INLINE vh v_ld_half(const uint16_t *p)
     return h;
 }
 NRG_INLINE void v_st_half(uint16_t *p, vh h) { memcpy(V_AT(p), &h, sizeof h); }
-#define V_TAILS_F32
 #include "../template/vec_tails.h"
 NRG_INLINE void v_nt_half(uint16_t *p, vh h) { v_st_half(p, h); }
 

@@ -60,7 +60,6 @@ typedef uint16x4_t vh;
 
 NRG_INLINE vh v_ld_half(const uint16_t *p) { return vld1_u16(p); }
 NRG_INLINE void v_st_half(uint16_t *p, vh h) { vst1_u16(p, h); }
-#define V_TAILS_F32
 #include "../template/vec_tails.h"
 NRG_INLINE void v_nt_half(uint16_t *p, vh h) { v_st_half(p, h); }
 

@@ -1,11 +1,10 @@
-/* The first n elements of a vector by way of memory, n from 1 to VN, for paths without masked loads and stores: of 16-bit
- * elements, and with V_TAILS_F32 of floats. A path's vec.h includes this after the loads and stores of whole vectors.
+/* The first n elements of a vector by way of memory, n from 1 to VN, for paths without masked loads and stores. A path's vec.h
+ * includes this after the loads and stores of whole vectors.
  *
  * SPDX-License-Identifier: MIT */
 #ifndef NRG_TEMPLATE_VEC_TAILS_H
 #define NRG_TEMPLATE_VEC_TAILS_H
 
-#ifdef V_TAILS_F32
 NRG_INLINE vf v_ldn_f32(const float *p, size_t n)
 {
     if (n == VN)
@@ -24,8 +23,6 @@ NRG_INLINE void v_stn_f32(float *p, vf a, size_t n)
     v_st_f32(part, a);
     memcpy(p, part, n * sizeof *p);
 }
-#endif
-
 NRG_INLINE vh v_ldn_half(const uint16_t *p, size_t n)
 {
     if (n == VN)
