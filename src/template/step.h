@@ -199,9 +199,10 @@ NRG_INLINE void store_f32_step(const vf *v, int G, float *p, size_t n, int strea
         v_st_f32(p + j * VN, v[j]);
 }
 
+/* As stream_f32_step. Where a vector has 16 bytes, all are aligned. */
 NRG_INLINE void stream_half_step(const vh *h, int G, uint16_t *p)
 {
-    const int aligned = (uintptr_t)p % (VN * sizeof *p) == 0;
+    const int aligned = VN * sizeof *p == 16 || (uintptr_t)p % (VN * sizeof *p) == 0;
     if (!NRG_RARELY(!aligned)) {
         uint16_t *at = __builtin_assume_aligned(p, VN * sizeof *p);
         NRG_UNROLL
