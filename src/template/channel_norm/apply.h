@@ -126,8 +126,8 @@ NRG_INLINE void apply_row(const channel_run *run, const channel_row *row, size_t
         apply_step(run, row, k, 1, lanes_at(k, width), P);
 }
 
-/* CHANNEL_TURNS planes side by side, a line of each in turn, all streamed. Not unrolled, the hardware does not find the four
- * planes. */
+/* CHANNEL_TURNS planes of f32 side by side, a line of each in turn, all streamed. Not unrolled, the hardware does not find the
+ * four planes. */
 NRG_INLINE void apply_side_by_side(const channel_run *at, size_t first, apply_policy P)
 {
     enum { LINE = 64 / VN }; /* bytes of an element in a vector that is a line */
@@ -156,7 +156,7 @@ NRG_INLINE void apply_planes_of(const channel_run *at, int fast, nrg_dtype D)
     const apply_policy P = {.dtype = D, .fast = fast, .planes = 1};
     const int beyond = fast && D == NRG_F32 && !run.stream && run.o != run.x && run.o != run.y;
     size_t i = 0;
-    for (; !V_SMALL && run.turns > 1 && i < run.rows; i += CHANNEL_TURNS)
+    for (; !V_SMALL && D == NRG_F32 && run.turns > 1 && i < run.rows; i += CHANNEL_TURNS)
         apply_side_by_side(&run, i, P);
     channel_row row = {.x = run.x, .y = run.y, .o = run.o}; /* adjacent planes, if there are several */
     for (; i < run.rows; i++) {

@@ -62,12 +62,13 @@ static inline void start_apply(plane_apply *a, const channel_block *block, size_
     a->ahead = NULL;
 }
 
-/* Whether the next planes, of which `left` have their factors, are streamed side by side: nothing is summed at the same time. */
+/* Whether the next planes, of which `left` have their factors, are streamed side by side: nothing is summed at the same time. f32
+ * only: with 16-bit elements the loop took 8.5 KB and gained at most 2 % (32x64x112x112, AVX2, Zen 4). */
 static inline int planes_go_side_by_side(const channel_pass *w, const plane_apply *a, size_t at, size_t left)
 {
     const nrg_channel_norm_job *job = w->job;
-    return !V_SMALL && (job->folded || job->fixed_mean || job->given) && w->stream && a->f.plain && a->i % job->s == 0 &&
-           w->finish != CHANNEL_STORE_SILU && left >= CHANNEL_TURNS && job->s % (V_APPLY * VN) == 0 &&
+    return !V_SMALL && w->D == NRG_F32 && (job->folded || job->fixed_mean || job->given) && w->stream && a->f.plain &&
+           a->i % job->s == 0 && w->finish != CHANNEL_STORE_SILU && left >= CHANNEL_TURNS && job->s % (V_APPLY * VN) == 0 &&
            ((uintptr_t)(job->o + a->n * job->o_stride + at * w->size) & 63) == 0;
 }
 
