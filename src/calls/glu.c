@@ -34,26 +34,22 @@ _Static_assert((int)NRG_GLU_A == (int)NRG_GLU_BACKWARD_A && (int)NRG_GLU_B == (i
                    (int)NRG_GLU_X == (int)NRG_GLU_BACKWARD_X,
                "inputs have one number in both passes");
 
-NRG_OWN_FRAME nrg_status make_job(nrg_glu_job *job, nrg_planes *p, const nrg_call *call, const nrg_glu_args *a, int ith, int nth)
+/* The job of a call that is sound. */
+NRG_OWN_FRAME void make_job(nrg_glu_job *job, nrg_planes *p, const nrg_laid *l, const nrg_glu_args *a, int ith, int nth)
 {
-    nrg_laid l;
-    const nrg_status status = nrg_lay(&l, call, (const void *const[]){a}, ith, nth);
-    if (status != NRG_OK)
-        return status;
     const size_t element = a->dtype == NRG_F32 ? 4 : 2, of_a = a->x ? 2 * element : element;
-    fill_job(job, a, l.bytes, ith, nth);
+    fill_job(job, a, l->bytes, ith, nth);
     planes_begin(p, a->dim, a->rows, a->rows2, a->rows3);
-    planes_add(p, A, job->a, of_a, l.stride[a->x ? NRG_GLU_X : NRG_GLU_A]);
-    planes_add(p, B, job->b, element, l.stride[NRG_GLU_B]);
-    planes_add(p, O, job->o, element, l.stride[NRG_GLU_O]);
-    planes_add(p, D_O, job->d_o, element, l.stride[NRG_GLU_BACKWARD_D_O]);
-    planes_add(p, DA, job->da, of_a, l.stride[a->x ? NRG_GLU_BACKWARD_DX : NRG_GLU_BACKWARD_DA]);
-    planes_add(p, DB, job->db, element, l.stride[NRG_GLU_BACKWARD_DB]);
+    planes_add(p, A, job->a, of_a, l->stride[a->x ? NRG_GLU_X : NRG_GLU_A]);
+    planes_add(p, B, job->b, element, l->stride[NRG_GLU_B]);
+    planes_add(p, O, job->o, element, l->stride[NRG_GLU_O]);
+    planes_add(p, D_O, job->d_o, element, l->stride[NRG_GLU_BACKWARD_D_O]);
+    planes_add(p, DA, job->da, of_a, l->stride[a->x ? NRG_GLU_BACKWARD_DX : NRG_GLU_BACKWARD_DA]);
+    planes_add(p, DB, job->db, element, l->stride[NRG_GLU_BACKWARD_DB]);
     planes_sort(p, 1, job->o ? O : D_O);
     planes_fold(p, 1);
     if (!planes_are_one(p) && p->count[0] * element < NRG_STREAM_RUN)
         job->stream = 0;
-    return NRG_OK;
 }
 
 /* A call of the kernel for each run of elements that lie together in all tensors. */
@@ -90,15 +86,18 @@ static inline int is_plain(nrg_laid *l, const nrg_glu_args *a, int ith, int nth)
     return !((l->stride[NRG_GLU_A][0] ^ row) | (l->stride[NRG_GLU_B][0] ^ row) | (l->stride[NRG_GLU_O][0] ^ row));
 }
 
-/* The same of pairs; *bytes: of the call. Apart, since the others would take a twentieth of their instructions more. */
-NRG_OWN_FRAME int are_plain_pairs(size_t *bytes, const nrg_glu_args *a, int ith, int nth)
+/* All other calls. Apart, since what x and bytes need would be a twentieth of the instructions of the calls above. */
+NRG_OWN_FRAME nrg_status lay(nrg_laid *l, const nrg_glu_args *a, int ith, int nth)
 {
-    nrg_laid l;
-    if (!is_plane(a) || !a->x || glu_forward_precheck(a, ith, nth, &l) != NRG_OK)
-        return 0;
+    const int is_sound = a && a->rows2 == 1 && a->rows3 == 1 && glu_forward_precheck(a, ith, nth, l) == NRG_OK;
+    return is_sound ? NRG_OK : NRG_LAY(l, glu_forward, a);
+}
+
+/* Whether all pairs of a call follow each other, and its results do. */
+static inline int are_plain_pairs(const nrg_laid *l, const nrg_glu_args *a)
+{
     const size_t row = a->dim * (a->dtype == NRG_F32 ? 4 : 2);
-    *bytes = l.bytes;
-    return !((l.stride[NRG_GLU_X][0] ^ 2 * row) | (l.stride[NRG_GLU_O][0] ^ row));
+    return a->x && is_plane(a) && !((l->stride[NRG_GLU_X][0] ^ 2 * row) | (l->stride[NRG_GLU_O][0] ^ row));
 }
 
 #ifndef NRG_NO_QUANTIZE
@@ -110,30 +109,26 @@ static size_t row_offset(const size_t stride[NRG_LEVELS], const size_t index[NRG
 NRG_TABLES(glu_quantized)
 
 /* A call with bytes instead of o: rows in planes, none of which are made one. A call of the kernel for each row. */
-NRG_OWN_FRAME nrg_status forward_quantized(const nrg_glu_args *a, int ith, int nth)
+NRG_OWN_FRAME nrg_status forward_quantized(const nrg_laid *l, const nrg_glu_args *a, int ith, int nth)
 {
-    nrg_laid l;
-    const nrg_status status = NRG_LAY(&l, glu_forward, a);
-    if (status != NRG_OK)
-        return status;
     const size_t together = nrg_format_rows(a->format), groups = a->rows / together * a->rows2 * a->rows3;
     const char *const first_a = a->x ? a->x : a->a, *const first_b = a->b;
     nrg_glu_kernel *const kernel = NRG_ACTIVE_KERNEL(glu_quantized, a->dtype);
     nrg_quant_row to = {.format = a->format, .rounding = a->rounding};
     nrg_glu_job job;
-    fill_job(&job, a, l.bytes, 0, 1);
+    fill_job(&job, a, l->bytes, 0, 1);
     job.o = NULL;
     job.quant = &to;
     job.end = a->dim;
     for (size_t n = nrg_share(groups, ith, nth) * together, end = nrg_share(groups, ith + 1, nth) * together; n < end; n++) {
         const size_t plane = n / a->rows;
         size_t index[NRG_LEVELS] = {n % a->rows, plane % a->rows2, plane / a->rows2};
-        job.a = first_a + row_offset(l.stride[a->x ? NRG_GLU_X : NRG_GLU_A], index);
-        job.b = first_b ? first_b + row_offset(l.stride[NRG_GLU_B], index) : NULL;
-        to.scales = a->scales ? (float *)((char *)a->scales + row_offset(l.stride[NRG_GLU_SCALES], index)) : NULL;
+        job.a = first_a + row_offset(l->stride[a->x ? NRG_GLU_X : NRG_GLU_A], index);
+        job.b = first_b ? first_b + row_offset(l->stride[NRG_GLU_B], index) : NULL;
+        to.scales = a->scales ? (float *)((char *)a->scales + row_offset(l->stride[NRG_GLU_SCALES], index)) : NULL;
         to.row = index[0] % together;
         index[0] /= together;
-        to.q = (char *)a->packed + row_offset(l.stride[NRG_GLU_PACKED], index);
+        to.q = (char *)a->packed + row_offset(l->stride[NRG_GLU_PACKED], index);
         kernel(&job);
     }
     return NRG_OK;
@@ -154,20 +149,22 @@ nrg_status nrg_glu_forward(const nrg_glu_args *args, int ith, int nth)
 {
     nrg_glu_job job;
     nrg_planes planes;
-    nrg_laid laid;
-    size_t bytes;
-    if (is_plain(&laid, args, ith, nth))
-        return run_row(&job, args, laid.bytes, ith, nth);
-    if (are_plain_pairs(&bytes, args, ith, nth))
-        return run_row(&job, args, bytes, ith, nth);
+    nrg_laid plain, l; /* plain is never in memory, since no function is given its address */
+    if (is_plain(&plain, args, ith, nth))
+        return run_row(&job, args, plain.bytes, ith, nth);
+    const nrg_status status = lay(&l, args, ith, nth);
+    if (status != NRG_OK)
+        return status;
 #ifndef NRG_NO_QUANTIZE
-    if (args && args->size >= sizeof *args && args->format != NRG_QUANT_NONE)
-        return forward_quantized(args, ith, nth);
+    if (args->format != NRG_QUANT_NONE)
+        return forward_quantized(&l, args, ith, nth);
 #endif
-    const nrg_status status = make_job(&job, &planes, &nrg_call_glu_forward, args, ith, nth);
-    if (status == NRG_OK && job.begin < job.end)
+    if (are_plain_pairs(&l, args))
+        return run_row(&job, args, l.bytes, ith, nth);
+    make_job(&job, &planes, &l, args, ith, nth);
+    if (job.begin < job.end)
         run_planes(NRG_ACTIVE_KERNEL(glu, args->dtype), &job, &planes);
-    return status;
+    return NRG_OK;
 }
 
 nrg_status nrg_glu_forward_check(const nrg_glu_args *args) { return NRG_ASK(glu_forward, args); }
@@ -199,10 +196,14 @@ nrg_status nrg_glu_backward(const nrg_glu_args *args, int ith, int nth)
             NRG_ACTIVE_KERNEL(glu_backward, args->dtype)(&job);
         return NRG_OK;
     }
-    const nrg_status status = make_job(&job, &planes, &nrg_call_glu_backward, args, ith, nth);
-    if (status == NRG_OK && job.begin < job.end)
+    nrg_laid l;
+    const nrg_status status = NRG_LAY(&l, glu_backward, args);
+    if (status != NRG_OK)
+        return status;
+    make_job(&job, &planes, &l, args, ith, nth);
+    if (job.begin < job.end)
         run_planes(NRG_ACTIVE_KERNEL(glu_backward, args->dtype), &job, &planes);
-    return status;
+    return NRG_OK;
 }
 
 nrg_status nrg_glu_backward_check(const nrg_glu_args *args) { return NRG_ASK(glu_backward, args); }
