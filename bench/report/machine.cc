@@ -6,7 +6,6 @@
 #include <cstdlib>
 #include <ctime>
 #include <fstream>
-#include <nlohmann/json.hpp>
 #include <set>
 #include <sys/utsname.h>
 #include <unistd.h>
@@ -125,7 +124,7 @@ std::vector<size_t> report_sets()
     return {data[1] / 2, data[2] / 2, (size_t)64 << 20, (size_t)1 << 30};
 }
 
-Report::Bandwidth bandwidth_of(nrg_isa isa, size_t bytes, double seconds)
+Json report_bandwidth(nrg_isa isa, size_t bytes, double seconds)
 {
     enum { READ = 1, COPY = 2 };
     constexpr size_t ROWS = 4, PAGE = 4096;
@@ -154,7 +153,8 @@ Report::Bandwidth bandwidth_of(nrg_isa isa, size_t bytes, double seconds)
     double least[1 + COPY] = {};
     for (const Contender &c : field)
         least[c.limit] = least[c.limit] > 0 ? std::min(least[c.limit], c.ns) : c.ns;
-    return {isa, bytes, 2 * (double)half / least[READ], 2 * (double)half / least[COPY]};
+    const auto speed = [&](int limit) { return report_digits(2 * (double)half / least[limit]); };
+    return {{"path", nrg_isa_name(isa)}, {"bytes", bytes}, {"read", speed(READ)}, {"copy", speed(COPY)}};
 }
 
 } // namespace bench

@@ -4,7 +4,7 @@
 #ifndef NRG_BENCH_REPORT_REPORT_H
 #define NRG_BENCH_REPORT_REPORT_H
 
-#include <nlohmann/json_fwd.hpp>
+#include <nlohmann/json.hpp>
 
 #include "../modes/modes.h"
 #include "../share.h"
@@ -39,36 +39,28 @@ struct Task {
 
 std::vector<Task> report_plan(const bench_args &args);
 
+/* What was measured, as it is written. */
 struct Report {
-    struct Row {
-        bench_case c;
-        Share share;
-        bool is_sweep;
-    };
-    struct Error {
-        bench_case c;
-        bench_rival who;
-        double ulp;
-    };
-    struct Bandwidth {
-        nrg_isa isa;
-        size_t bytes;      /* the working set */
-        double read, copy; /* bytes/ns; of a copy what is read and what is written */
-    };
     std::vector<Task> plan;
-    std::vector<Row> rows;
-    std::vector<Error> errors;
-    std::vector<Bandwidth> bandwidths;
+    Json memory = Json::array(), errors = memory, sweep = memory, rows = memory;
+    Json loops = memory; /* what stands as a limit's loop, each text once: there are a dozen for thousands of rows */
     double took = 0;
     size_t refused = 0; /* tasks that went wrong */
+
+    void add(const bench_case &c, const Share &share, bool is_sweep);
+    void add_error(const bench_case &c, bench_rival who, double ulp);
 
     /* Cases of every path that pass the filters: what a report with all the time it wants would have. */
     size_t cases() const;
 };
 
-/* Working sets: half of L1, half of L2, and two that are larger; ascending. */
+/* Four digits: more would be noise, and half of the file. */
+double report_digits(double value);
+
+/* Working sets: half of L1, half of L2, and two that are larger; ascending. And an entry of memory: the bytes of such a set, and
+ * bytes/ns that are read, or in a copy read and written. */
 std::vector<size_t> report_sets();
-Report::Bandwidth bandwidth_of(nrg_isa isa, size_t bytes, double seconds);
+Json report_bandwidth(nrg_isa isa, size_t bytes, double seconds);
 
 /* The CPU, its caches, the system, the compiler, nrg, and when. */
 Json report_machine();

@@ -114,7 +114,7 @@ class Runner
                 measure_shares(paths, seconds, task.part == REPORT_FAR || task.part == REPORT_LAST ? FAR_ROUNDS : 0, loops);
             for (size_t i = 0; i < paths.size(); i++) {
                 *known[i] = loops[i];
-                r_.rows.push_back({paths[i], shares[i], task.part == REPORT_SWEEP});
+                r_.add(paths[i], shares[i], task.part == REPORT_SWEEP);
             }
         } catch (const std::runtime_error &) {
             r_.refused++;
@@ -140,7 +140,7 @@ class Runner
         for (const size_t bytes : report_sets())
             for (int isa = 0; isa < NRG_ISA_COUNT; isa++)
                 if (admits(args_, (nrg_isa)isa) && goes_on(0.02 + 3e-9 * (double)bytes))
-                    r_.bandwidths.push_back(bandwidth_of((nrg_isa)isa, bytes, 0.05));
+                    r_.memory.push_back(report_bandwidth((nrg_isa)isa, bytes, 0.05));
     }
 
     void run_error(bench_case c, nrg_isa isa, bench_rival who)
@@ -152,7 +152,7 @@ class Runner
         const double ulp = error_of(c, who);
         bench_require(nrg_isa_set(before));
         if (ulp > 0)
-            r_.errors.push_back({c, who, ulp});
+            r_.add_error(c, who, ulp);
     }
 
     /* nrg first, whose bits are the same on every path, so that the active one stands for all; then the rivals, of every path.
@@ -212,8 +212,8 @@ try {
         return 130;
     }
     report_write(r, args.report);
-    printf("%zu rows, of the %zu cases and of sweeps: %s/report.html, %s/report.json\n", r.rows.size(), r.cases(), args.report,
-           args.report);
+    printf("%zu rows, of the %zu cases and of sweeps: %s/report.html, %s/report.json\n", r.rows.size() + r.sweep.size(),
+           r.cases(), args.report, args.report);
     return 0;
 } catch (const std::runtime_error &wrong) {
     return nothing(text("%s: %s", args.report, wrong.what()).c_str());

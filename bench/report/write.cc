@@ -7,7 +7,6 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
-#include <nlohmann/json.hpp>
 #include <system_error>
 
 #include "report.h"
@@ -27,56 +26,46 @@ static Json names_of(const bench_case &c)
     return {bench_kernel_of(c.family), c.op->name, nrg_dtype_name(c.dtype), nrg_isa_name(c.isa)};
 }
 
-/* Four digits: more would be noise, and half of the file. */
-static double digits(double value) { return strtod(text("%.4g", value).c_str(), nullptr); }
+double report_digits(double value) { return strtod(text("%.4g", value).c_str(), nullptr); }
 
-static Json time_or_null(double ns) { return ns > 0 ? Json(digits(ns)) : Json(); }
+static Json time_or_null(double ns) { return ns > 0 ? Json(report_digits(ns)) : Json(); }
 
-/* loops: what stands as the limit's loop, each text once: there are a dozen for thousands of rows. */
-static Json rows_of(const Report &r, Json &loops, bool is_sweep)
+void Report::add(const bench_case &c, const Share &s, bool is_sweep)
 {
-    Json rows = Json::array();
-    for (const Report::Row &row : r.rows) {
-        const Share &s = row.share;
-        if (row.is_sweep != is_sweep)
-            continue;
-        const auto loop = std::find(loops.begin(), loops.end(), s.loop) - loops.begin();
-        if (loop == (ptrdiff_t)loops.size())
-            loops.push_back(s.loop);
-        Json cells = names_of(row.c);
-        for (const Json &cell : {Json(shape_of(row.c)), Json((uint64_t)s.elements), Json((uint64_t)s.bytes), time_or_null(s.ns),
-                                 time_or_null(s.limit_ns), Json(loop), time_or_null(s.twice_ns),
-                                 time_or_null(s.rival_ns[BENCH_NAIVE]), time_or_null(s.rival_ns[BENCH_SLEEF])})
-            cells.push_back(cell);
-        rows.push_back(std::move(cells));
-    }
-    return rows;
+    const auto loop = std::find(loops.begin(), loops.end(), s.loop) - loops.begin();
+    if (loop == (ptrdiff_t)loops.size())
+        loops.push_back(s.loop);
+    Json cells = names_of(c);
+    for (const Json &cell :
+         {Json(shape_of(c)), Json((uint64_t)s.elements), Json((uint64_t)s.bytes), time_or_null(s.ns), time_or_null(s.limit_ns),
+          Json(loop), time_or_null(s.twice_ns), time_or_null(s.rival_ns[BENCH_NAIVE]), time_or_null(s.rival_ns[BENCH_SLEEF])})
+        cells.push_back(cell);
+    (is_sweep ? sweep : rows).push_back(std::move(cells));
+}
+
+void Report::add_error(const bench_case &c, bench_rival who, double ulp)
+{
+    Json cells = names_of(c);
+    cells.push_back(who == BENCH_RIVALS ? "nrg" : rival_name(who));
+    cells.push_back(report_digits(ulp));
+    errors.push_back(std::move(cells));
 }
 
 /* No text of it can end the script element of a page that holds it. */
 static std::string text_of(const Report &r)
 {
-    Json json = {{"format", "nrg-bench report 1"}}, loops = Json::array(), memory = loops, errors = loops;
-    for (const Report::Bandwidth &b : r.bandwidths)
-        memory.push_back({{"path", nrg_isa_name(b.isa)}, {"bytes", b.bytes}, {"read", digits(b.read)}, {"copy", digits(b.copy)}});
-    for (const Report::Error &e : r.errors) {
-        Json cells = names_of(e.c);
-        cells.push_back(e.who == BENCH_RIVALS ? "nrg" : rival_name(e.who));
-        cells.push_back(digits(e.ulp));
-        errors.push_back(std::move(cells));
-    }
-    Json sweep = rows_of(r, loops, true), rows = rows_of(r, loops, false);
+    Json json = {{"format", "nrg-bench report 1"}};
     json.update(report_machine());
-    json.update({{"seconds", digits(r.took)},
+    json.update({{"seconds", report_digits(r.took)},
                  {"cases", r.cases()},
-                 {"measured", rows.size()},
+                 {"measured", r.rows.size()},
                  {"refused", r.refused},
-                 {"memory", memory},
+                 {"memory", r.memory},
                  {"columns", columns},
-                 {"errors", errors},
-                 {"sweep", sweep},
-                 {"rows", rows},
-                 {"loops", loops}});
+                 {"errors", r.errors},
+                 {"sweep", r.sweep},
+                 {"rows", r.rows},
+                 {"loops", r.loops}});
     std::string text = json.dump();
     for (size_t at = 0; (at = text.find('<', at)) != text.npos;)
         text.replace(at, 1, "\\u003c");
