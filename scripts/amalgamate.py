@@ -85,8 +85,7 @@ def described(path):
     def replace(match):
         name, wrapper = match[2], SRC / "operands" / match[3]
         uses = re.sub(r'^#include "words.h"\n\n?', "", without_comment(wrapper), flags=re.M)
-        if wrapper.name == "description.h":
-            uses = re.split(r"^#(?:ifndef NRG_MAKE_TABLES|else|endif)\n", uses, flags=re.M)[1 if path.parent == wrapper.parent else 2]
+        uses = re.split(r"^#(?:ifndef NRG_MAKE_TABLES|else|endif)\n", uses, flags=re.M)[1 if path.parent == wrapper.parent else 2]
         uses = uses.replace("#include NRG_DEF", raw(f"NRG_DEF_{name}"))
         if path.parent == wrapper.parent:
             lines = " \\\n    ".join(line for line in lines_of(wrapper.parent / f"{name}.def", {}) if line)
@@ -94,7 +93,7 @@ def described(path):
         return match[1] + uses + "#undef NRG_PASS\n#undef NRG_CALL\n"
 
     text = re.sub(r'^#include "(?:../operands/)?(\w+_calls.def)"\n', lambda match: without_comment(SRC / "operands" / match[1]), text, flags=re.M)
-    return re.sub(r'^(#define NRG_CALL \w+, (\w+)\n)#include "(?:../operands/)?((?:description|precheck)\.h)"\n', replace, text, flags=re.M)
+    return re.sub(r'^(#define NRG_CALL \w+, (\w+)\n)#include "(?:../operands/)?(description\.h)"\n', replace, text, flags=re.M)
 
 
 class File:

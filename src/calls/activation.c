@@ -30,14 +30,6 @@ static inline nrg_activation_flat flat_of(nrg_activation g, nrg_dtype dtype, siz
         .dtype = dtype, .g = g, .alpha = nrg_default_alpha(g), .count = count, .x = x, .d_o = d_o, .out = out};
 }
 
-#define NRG_CALL NRG_ACTIVATION, activation_forward
-#include "../operands/precheck.h"
-
-#ifndef NRG_NO_BACKWARD
-#define NRG_CALL NRG_ACTIVATION_BACKWARD, activation_backward
-#include "../operands/precheck.h"
-#endif
-
 static inline nrg_status run_flat(nrg_activation_kernel *const *kernels, const nrg_activation_flat *args, size_t bytes, int ith,
                                   int nth)
 {

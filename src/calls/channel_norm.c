@@ -135,9 +135,6 @@ nrg_status nrg_channel_norm_sums_check(const nrg_channel_norm_spec *spec, const 
     return NRG_ASK(channel_norm_sums, spec, args, &(nrg_channel_sums){sums});
 }
 
-#define NRG_CALL NRG_SUMS_ADD, sums_add
-#include "../operands/precheck.h"
-
 nrg_status nrg_channel_norm_sums_add(size_t sets, int64_t *into, const int64_t *from)
 {
     const nrg_channel_norm_sums_add_args args = {sets, from, into};

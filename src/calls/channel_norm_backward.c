@@ -4,7 +4,7 @@
  * SPDX-License-Identifier: MIT */
 #include "../job/channel_norm.h"
 #include "../operands/channel_norm.h"
-#include "../operands/check.h"
+#include "../operands/place.h"
 #include "call.h"
 #include "reduce.h"
 

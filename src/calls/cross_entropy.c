@@ -5,7 +5,7 @@
 #include "../exact/element.h"
 #include "../exact/softmax_base.h"
 #include "../job/softmax.h"
-#include "../operands/check.h"
+#include "../operands/place.h"
 #include "../operands/softmax.h"
 #include "call.h"
 

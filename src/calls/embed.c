@@ -1,6 +1,7 @@
 /* The public layer of the embedding layer, forward: checks the arguments once, then calls through the table.
  *
  * SPDX-License-Identifier: MIT */
+#include "../operands/place.h"
 #include "call.h"
 #include "embed_inputs.h"
 #include "quick.h"

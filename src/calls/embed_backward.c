@@ -172,8 +172,8 @@ static nrg_status set_share(nrg_embed_backward_job *job, size_t table_rows, int 
     return NRG_OK;
 }
 
-#define NRG_CALL NRG_EMBED_BACKWARD, embed_backward
-#include "../operands/precheck.h"
+#define NRG_MAKE_TABLES
+#include "../operands/embed_backward_calls.def"
 
 NRG_OWN_FRAME nrg_status make_share(share *s, const nrg_embed_backward_args *args, int ith, int nth)
 {

@@ -1,7 +1,7 @@
 /* Positional encodings as the path of a dynamical system. Plain C in double: the time is that of the caller's functions.
  *
  * SPDX-License-Identifier: MIT */
-#include "../operands/check.h"
+#include "../operands/place.h"
 #include "../operands/recurrent.h"
 #include "call.h"
 #include "floater_steps.h"

@@ -75,9 +75,6 @@ static void run_planes(nrg_glu_kernel *kernel, const nrg_glu_job *all, const nrg
  * takes 250 ns more: a fifth of what 4096 elements take. */
 static inline int is_plane(const nrg_glu_args *a) { return a && a->rows2 == 1 && a->rows3 == 1 && !a->format; }
 
-#define NRG_CALL NRG_GLU, glu_forward
-#include "../operands/precheck.h"
-
 static inline int is_plain(nrg_laid *l, const nrg_glu_args *a, int ith, int nth)
 {
     if (!is_plane(a) || a->x || glu_forward_precheck(a, ith, nth, l) != NRG_OK)
@@ -170,9 +167,6 @@ nrg_status nrg_glu_forward(const nrg_glu_args *args, int ith, int nth)
 nrg_status nrg_glu_forward_check(const nrg_glu_args *args) { return NRG_ASK(glu_forward, args); }
 
 #ifndef NRG_NO_BACKWARD
-#define NRG_CALL NRG_GLU_BACKWARD, glu_backward
-#include "../operands/precheck.h"
-
 static inline int is_plain_backward(nrg_laid *l, const nrg_glu_args *a, int ith, int nth)
 {
     if (!is_plane(a) || a->x || glu_backward_precheck(a, ith, nth, l) != NRG_OK)

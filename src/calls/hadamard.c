@@ -10,9 +10,6 @@
 #define NRG_CALL NRG_HADAMARD, hadamard
 #include "../operands/description.h"
 
-#define NRG_CALL NRG_HADAMARD, hadamard
-#include "../operands/precheck.h"
-
 NRG_OWN_FRAME nrg_status lay(nrg_laid *l, const nrg_hadamard_args *a, int ith, int nth)
 {
     return hadamard_precheck(a, ith, nth, l) == NRG_OK ? NRG_OK : NRG_LAY(l, hadamard, a);

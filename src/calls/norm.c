@@ -337,9 +337,6 @@ NRG_OWN_FRAME nrg_status forward(enum nrg_norm_part part, const nrg_norm_spec *s
     return NRG_OK;
 }
 
-#define NRG_CALL NRG_NORM, norm_forward
-#include "../operands/precheck.h"
-
 /* The job of rows in a matrix with any options. Returns whether they are plainly sound. */
 NRG_OWN_FRAME int matrix_job(nrg_norm_job *job, nrg_norm_quant *quant, const nrg_norm_spec *s, const nrg_norm_args *a, int ith,
                              int nth)

@@ -107,8 +107,8 @@ void nrg_norm_backward_fill(nrg_norm_backward_job *job, nrg_planes *planes, cons
         set_planes(planes, job, s, a, l);
 }
 
-#define NRG_CALL NRG_NORM_BACKWARD, norm_backward
-#include "../operands/precheck.h"
+#define NRG_MAKE_TABLES
+#include "../operands/norm_backward_calls.def"
 
 /* Everything that both phases check. */
 NRG_OWN_FRAME nrg_status lay(nrg_laid *l, const nrg_norm_spec *s, const nrg_norm_backward_args *a, int ith, int nth)

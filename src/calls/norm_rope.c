@@ -2,6 +2,7 @@
  *
  * SPDX-License-Identifier: MIT */
 #include "../operands/norm_rope.h"
+#include "../operands/place.h"
 #include "norm_backward.h"
 #include "norm_formula.h"
 #include "rope_job.h"

@@ -35,9 +35,6 @@ static void set_planes(nrg_planes *p, size_t stride[OWN_TENSORS], const nrg_norm
         stride[i] = p->stride[i][0];
 }
 
-#define NRG_CALL NRG_SANDWICH, norm_sandwich_forward
-#include "../operands/precheck.h"
-
 NRG_OWN_FRAME nrg_status make_job(nrg_norm_sandwich_job *job, nrg_norm_quant *quant, nrg_planes *planes, const nrg_norm_spec *one,
                                   const nrg_norm_spec *two, const nrg_norm_sandwich_args *a, int ith, int nth)
 {

@@ -36,9 +36,6 @@ typedef struct qkv_call {
     int is_turned, stream, far; /* is_turned: there is q or k */
 } qkv_call;
 
-#define NRG_CALL NRG_QKV, qkv
-#include "../operands/precheck.h"
-
 NRG_OWN_FRAME nrg_status make_call(qkv_call *call, const nrg_norm_spec *norm, const nrg_rope_spec *rope, const nrg_qkv_args *a,
                                    int backward, int ith, int nth)
 {

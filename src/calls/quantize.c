@@ -12,12 +12,6 @@
 
 enum { X, Q, SCALES }; /* tensors of the planes, whose lowest level are groups of rows */
 
-#define NRG_CALL NRG_QUANTIZE, quantize
-#include "../operands/precheck.h"
-
-#define NRG_CALL NRG_DEQUANTIZE, dequantize
-#include "../operands/precheck.h"
-
 /* What both calls have, and where their operands lie. Groups of rows in planes; of one plane nothing has to be said but that.
  * Jobs are filled field by field: a literal clears all of them first, by a string instruction. */
 NRG_INLINE void fill(nrg_quantize_job *job, nrg_planes *p, size_t rows, size_t rows2, size_t rows3, const size_t *x,

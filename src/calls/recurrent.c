@@ -2,7 +2,7 @@
  *
  * SPDX-License-Identifier: MIT */
 #include "../job/recurrent.h"
-#include "../operands/check.h"
+#include "../operands/place.h"
 #include "../operands/recurrent.h"
 #include "call.h"
 #include "reduce.h"

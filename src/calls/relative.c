@@ -2,7 +2,7 @@
  *
  * SPDX-License-Identifier: MIT */
 #include "../job/relative.h"
-#include "../operands/check.h"
+#include "../operands/place.h"
 #include "../operands/relative.h"
 #include "call.h"
 

@@ -25,9 +25,6 @@ nrg_status nrg_rope_frequencies(const nrg_rope_spec *spec, double *frequencies, 
     return nrg_rope_turns(spec, nrg_rope_pairs_of(spec), frequencies, magnitude) ? NRG_OK : NRG_ERR_CONSTANT;
 }
 
-#define NRG_CALL NRG_ROPE_TABLE, rope_table
-#include "../operands/precheck.h"
-
 NRG_OWN_FRAME nrg_status lay_table(nrg_laid *l, const nrg_rope_spec *s, const nrg_rope_table_args *a, int ith, int nth)
 {
     return rope_table_precheck(s, a, ith, nth, l) == NRG_OK ? NRG_OK : NRG_LAY(l, rope_table, s, a);

@@ -11,9 +11,6 @@
 
 size_t nrg_score_bias_diagonals(size_t queries, size_t keys) { return nrg_diagonals(queries, keys); }
 
-#define NRG_CALL NRG_SCORE_BIAS, score_bias_forward
-#include "../operands/precheck.h"
-
 NRG_OWN_FRAME nrg_status lay(nrg_laid *l, const nrg_score_bias_args *a, int ith, int nth)
 {
     return score_bias_forward_precheck(a, ith, nth, l) == NRG_OK ? NRG_OK : NRG_LAY(l, score_bias_forward, a);

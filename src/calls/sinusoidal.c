@@ -26,9 +26,6 @@ static const nrg_table_order orders[] = {
     [NRG_SINUSOIDAL_COSINES_FIRST] = NRG_TABLE_COS_SIN,
 };
 
-#define NRG_CALL NRG_SINUSOIDAL_TABLE, sinusoidal_table
-#include "../operands/precheck.h"
-
 NRG_OWN_FRAME nrg_status lay_table(nrg_laid *l, const nrg_sinusoidal_spec *s, const nrg_sinusoidal_args *a, int ith, int nth)
 {
     return sinusoidal_table_precheck(s, a, ith, nth, l) == NRG_OK ? NRG_OK : NRG_LAY(l, sinusoidal_table, s, a);

@@ -22,9 +22,6 @@ static nrg_softmax_sight sight_of(int causal, size_t window, int64_t first)
                                                     : far};
 }
 
-#define NRG_CALL NRG_SOFTMAX, softmax_forward
-#include "../operands/precheck.h"
-
 /* Field by field: a literal clears all of it first, by a string instruction. */
 static inline void fill_job(nrg_softmax_job *job, const nrg_softmax_args *a, const nrg_laid *l, int ith, int nth)
 {
@@ -80,9 +77,6 @@ nrg_status nrg_softmax_forward(const nrg_softmax_args *args, int ith, int nth)
 
 nrg_status nrg_softmax_forward_check(const nrg_softmax_args *args) { return NRG_ASK(softmax_forward, args); }
 
-#define NRG_CALL NRG_SOFTMAX_PART, softmax_part
-#include "../operands/precheck.h"
-
 NRG_OWN_FRAME nrg_status make_part(nrg_softmax_job *job, const nrg_softmax_args *a, const nrg_softmax_state *state, int ith,
                                    int nth)
 {
@@ -115,9 +109,6 @@ nrg_status nrg_softmax_part_check(const nrg_softmax_args *args, const nrg_softma
 }
 
 #ifndef NRG_NO_BACKWARD
-#define NRG_CALL NRG_SOFTMAX_BACKWARD, softmax_backward
-#include "../operands/precheck.h"
-
 NRG_OWN_FRAME nrg_status make_backward_job(nrg_softmax_backward_job *job, const nrg_softmax_backward_args *a, int ith, int nth)
 {
     nrg_laid l;

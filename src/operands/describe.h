@@ -1,5 +1,5 @@
-/* How a .def describes a call: one text, from which description.h makes the names of its operands and the nrg_call that the
- * checker reads, and precheck.h the checks in a straight line. A line of a .def is one of these words:
+/* How a .def describes a call: one text, from which description.h makes the names of its operands, the nrg_call that the
+ * checker reads, and a precheck. A line of a .def is one of these words:
  *
  *   PART(ID, p, type, KIND)              a struct that the caller gives; p: its name in the lines below. KIND: VERSIONED begins
  *                                        with its size, ABSENT the same and may be NULL, OWN is the library's own
@@ -180,7 +180,7 @@ enum { NRG_REPEAT_ALL = NRG_REPEAT_ROWS | NRG_REPEAT_ROWS2 | NRG_REPEAT_ROWS3 };
 #define NRG_MEASURE_NAMED(ID, name, p, field, ROLE, ELEMENT, DIM, LEVELS, THERE, over)                                           \
     nrg_set_there(sizes_, NRG_BIT(NRG_OWN(ID)), NRG_THERE_##THERE);
 
-/* ---- checks in a straight line (precheck.h) ---- */
+/* ---- checks in a straight line: the precheck ---- */
 
 #define NRG_PARAMS_PART(ID, p, type, KIND) , const type *const p
 

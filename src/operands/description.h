@@ -1,5 +1,6 @@
 /* What is made of a call's description. For its header the names of its parts, types, numbers (after <NRG_OF>_N_ONE) and
- * operands, and how many there are; with NRG_MAKE_TABLES, for its file of src/calls, the table nrg_call_<NRG_NAME>.
+ * operands, and how many there are. With NRG_MAKE_TABLES, for its file of src/calls, after place.h: the table
+ * nrg_call_<NRG_NAME>, and the precheck <NRG_NAME>_precheck(parts ..., ith, nth, *laid).
  *
  * SPDX-License-Identifier: MIT */
 #include "words.h"
@@ -68,6 +69,7 @@ static nrg_status NRG_JOIN(NRG_NAME, _call_measure)(const void *const *part_, nr
     (void)part_, (void)sizes_, (void)n_ONE, (void)space_; /* not every call has them */
 #define NRG_PASS NRG_MEASURE_
 #include NRG_DEF
+#undef NRG_PASS
     return status_;
 }
 
@@ -80,6 +82,31 @@ const nrg_call NRG_JOIN(nrg_call_, NRG_NAME) = {
     .range_count = NRG_COUNT(NRG_JOIN(NRG_NAME, _call_ranges)) - 1,
     .measure = NRG_JOIN(NRG_NAME, _call_measure),
 };
+
+/* The checks in a straight line, for a hot call: NRG_OK where it is plainly sound, and any other status where nrg_check has to
+ * decide. */
+NRG_INLINE nrg_status NRG_JOIN(NRG_NAME, _precheck)(
+#define NRG_PASS NRG_PARAMS_
+#include NRG_DEF
+#undef NRG_PASS
+    int ith, int nth, nrg_laid *laid_)
+{
+    nrg_status status_;
+    const size_t n_ONE = 1;
+    size_t space_ = 0; /* apart from the numbers, which stay in registers where none has an address */
+    nrg_precheck c_;
+    nrg_sizes own_, *const sizes_ = &own_;
+    (void)n_ONE, (void)space_, (void)status_;
+    c_.written = c_.ignored = c_.always = c_.apart = c_.outputs = 0;
+    c_.bytes = c_.high = 0;
+    c_.low = UINTPTR_MAX;
+    if ((ith < 0) | (ith >= nth))
+        return NRG_ERR_THREAD;
+#define NRG_PASS NRG_GO_
+#include NRG_DEF
+    laid_->bytes = c_.bytes;
+    return NRG_OK;
+}
 
 #endif
 #include "words.h"

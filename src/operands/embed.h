@@ -52,5 +52,6 @@ static inline enum nrg_there nrg_embed_there(const int32_t *ids, size_t rows)
 _Static_assert(NRG_EMBED_TABLES == 3, "the descriptions have them all");
 
 #include "embed_calls.def"
+#include "embed_backward_calls.def"
 
 #endif

@@ -121,6 +121,7 @@ static inline int nrg_sandwich_is_plain(const nrg_norm_spec *s)
 }
 
 #include "norm_calls.def"
+#include "norm_backward_calls.def"
 #include "norm_sandwich_calls.def"
 
 #endif

@@ -1,4 +1,4 @@
-/* What precheck.h is made of: operands that plainly lie well. Says yes only where nrg_check would; where it does not say yes,
+/* What prechecks are made of: operands that plainly lie well. Says yes only where nrg_check would; where it does not say yes,
  * nrg_check decides. Numbers below NRG_PLACE_MOST and strides below NRG_PLACE_STRIDE leave every span below 2^62, and pointers
  * are below 2^63, so that no sum wraps around.
  *
