@@ -42,28 +42,32 @@ static std::string cpu_name()
     return "unknown CPU";
 }
 
-/* Of the first CPU. */
-struct Cache {
-    std::string level, type, size, shared_by;
-
-    size_t bytes() const
-    {
-        char *unit;
-        const size_t number = strtoul(size.c_str(), &unit, 10);
-        return number * (*unit == 'K' ? 1 << 10 : *unit == 'M' ? 1 << 20 : 1);
-    }
-};
-
-static std::vector<Cache> caches()
+/* "32K" */
+static size_t bytes_of(const std::string &size)
 {
-    std::vector<Cache> found;
+    char *unit;
+    const size_t number = strtoul(size.c_str(), &unit, 10);
+    return number * (*unit == 'K' ? 1 << 10 : *unit == 'M' ? 1 << 20 : 1);
+}
+
+/* Of the first CPU: levels, and of their types, bytes and CPUs those that are known. */
+static Json caches()
+{
+    Json found = Json::array();
     for (int i = 0;; i++) {
-        const std::string at = text("/sys/devices/system/cpu/cpu0/cache/index%d/", i);
-        const Cache c = {first_line(at + "level"), first_line(at + "type"), first_line(at + "size"),
-                         first_line(at + "shared_cpu_list")};
-        if (c.level.empty())
+        const std::string at = text("/sys/devices/system/cpu/cpu0/cache/index%d/", i), level = first_line(at + "level"),
+                          type = first_line(at + "type"), size = first_line(at + "size"),
+                          shared_by = first_line(at + "shared_cpu_list");
+        if (level.empty())
             return found;
-        found.push_back(c);
+        Json of = {{"level", strtol(level.c_str(), nullptr, 10)}};
+        if (!type.empty())
+            of["type"] = type;
+        if (!size.empty())
+            of["bytes"] = bytes_of(size);
+        if (!shared_by.empty())
+            of["shared_by"] = shared_by;
+        found.push_back(of);
     }
 }
 
@@ -80,17 +84,8 @@ Json report_machine()
 #ifdef _SC_NPROCESSORS_ONLN /* POSIX has not got it, most systems do */
     m["cpus"] = sysconf(_SC_NPROCESSORS_ONLN);
 #endif
-    m["caches"] = m["paths"] = Json::array();
-    for (const Cache &c : caches()) {
-        Json of = {{"level", strtol(c.level.c_str(), nullptr, 10)}};
-        if (!c.type.empty())
-            of["type"] = c.type;
-        if (!c.size.empty())
-            of["bytes"] = c.bytes();
-        if (!c.shared_by.empty())
-            of["shared_by"] = c.shared_by;
-        m["caches"].push_back(of);
-    }
+    m["caches"] = caches();
+    m["paths"] = Json::array();
     for (int i = 0; i < NRG_ISA_COUNT; i++)
         if (nrg_isa_supported((nrg_isa)i))
             m["paths"].push_back(nrg_isa_name((nrg_isa)i));
@@ -118,9 +113,9 @@ Json report_machine()
 std::vector<size_t> report_sets()
 {
     size_t data[3] = {0, (size_t)32 << 10, nrg_l2_bytes() ? nrg_l2_bytes() : (size_t)512 << 10}; /* by level */
-    for (const Cache &c : caches())
-        if (c.type != "Instruction" && !c.size.empty() && (c.level == "1" || c.level == "2"))
-            data[c.level[0] - '0'] = c.bytes();
+    for (const Json &c : caches())
+        if (const size_t level = c["level"]; level < 3 && c.contains("bytes") && c.value("type", "") != "Instruction")
+            data[level] = c["bytes"];
     return {data[1] / 2, data[2] / 2, (size_t)64 << 20, (size_t)1 << 30};
 }
 
