@@ -26,10 +26,11 @@ typedef struct row_outputs {
 } row_outputs;
 
 /* Vector by vector: with AVX2 the compiler copies a struct of vectors by halves, and a load of the whole ones waits, too. */
+NRG_INLINE row_factors vectors_of(const row_factors *f) { return (row_factors){f->factor, f->low, f->centre, f->shift}; }
+
 NRG_INLINE row_outputs outputs_in_registers(const row_outputs *from)
 {
-    const row_factors f = {from->f.factor, from->f.low, from->f.centre, from->f.shift};
-    return (row_outputs){operands_in_registers(&from->row), f, from->w_offset};
+    return (row_outputs){operands_in_registers(&from->row), vectors_of(&from->f), from->w_offset};
 }
 
 /* The options of outputs whose x is output_source: r is nothing but another x. */

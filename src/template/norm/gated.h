@@ -173,14 +173,19 @@ static void stage_gates(const gated_plan *g, const char *z, float *to, size_t be
     NRG_PATH_NAME(activate)(g->job->activation, gates, to, end - begin);
 }
 
-/* out = factor·g(z) of f32 gates; out may be factor. */
-static void multiply_gate(const gated_plan *g, const char *z, const float *factor, float *out, size_t begin, size_t end,
-                          unsigned how)
+/* out = g(in), times factor if it is not NULL; all may be one. Field by field, as in activation.h. */
+static void activate_run(const gated_plan *g, const float *in, const float *factor, float *out, size_t n, unsigned how)
 {
     const nrg_activation activation = g->job->activation;
-    nrg_activation_run run = {.in = (const float *)z + begin, .factor = factor, .value = out, .how = how};
+    nrg_activation_run run;
+    run.in = in;
+    run.factor = factor;
+    run.up = NULL;
+    run.value = out;
+    run.slope = NULL;
     run.alpha = nrg_default_alpha(activation);
-    NRG_PATH_NAME(activate_floats)(NRG_PATH_NAME(value_loops)[activation], &run, end - begin);
+    run.how = how;
+    NRG_PATH_NAME(activate_floats)(NRG_PATH_NAME(value_loops)[activation], &run, n);
 }
 
 /* p = r·g(z) */
@@ -201,7 +206,7 @@ static void gated_source(const gated_plan *g, const gated_row *at, float *p, siz
         source_floats(to, row, options, begin, end, NRG_F32);
         r = to;
     }
-    multiply_gate(g, at->z, r, p, begin, end, prefetch ? NRG_RUN_PREFETCH : 0);
+    activate_run(g, (const float *)at->z + begin, r, p, end - begin, prefetch ? NRG_RUN_PREFETCH : 0);
 }
 
 #ifndef NRG_NO_QUANTIZE
@@ -233,14 +238,11 @@ static void gated_sink(const gated_plan *g, const gated_row *at, float *o1, size
     const size_t n = end - begin;
     const int is_last = g->D == NRG_F32 && !(g->sink & OPT_AFTER) && !g->bytes, stream = is_last && g->sink & OPT_STREAM_O;
     float *const to = is_last ? (float *)at->again.o + begin : o1;
+    const unsigned how = stream ? NRG_RUN_STREAM : 0;
     if (job->gate == NRG_GATE_POST && !g->has_gates)
-        multiply_gate(g, at->z, o1, to, begin, end,
-                      (stream ? NRG_RUN_STREAM : 0) | (g->options & OPT_PREFETCH ? NRG_RUN_PREFETCH : 0));
-    else if (job->gate == NRG_GATE_NONE && job->activation != NRG_ACT_IDENTITY) {
-        nrg_activation_run run = {.in = o1, .value = to, .how = stream ? NRG_RUN_STREAM : 0};
-        run.alpha = nrg_default_alpha(job->activation);
-        NRG_PATH_NAME(activate_floats)(NRG_PATH_NAME(value_loops)[job->activation], &run, n);
-    }
+        activate_run(g, (const float *)at->z + begin, o1, to, n, how | (g->options & OPT_PREFETCH ? NRG_RUN_PREFETCH : 0));
+    else if (job->gate == NRG_GATE_NONE && job->activation != NRG_ACT_IDENTITY)
+        activate_run(g, o1, NULL, to, n, how);
     if (is_last)
         return;
     row_operands row = at->again;
@@ -346,7 +348,7 @@ static __attribute__((noinline)) void output_gated(const gated_plan *g, const ro
     if (NRG_RARELY(f->is_fallback))
         output_fallback(g->job, &chunk->row, &f->f, chunk->begin, chunk->end, chunk->options, g->D);
     else {
-        row_outputs to = {operands_in_registers(&chunk->row), f->f.floats, &g->job->formula.w_offset};
+        row_outputs to = {operands_in_registers(&chunk->row), vectors_of(&f->f.floats), &g->job->formula.w_offset};
         to.row.o = chunk->row.o;
         to.row.gate = chunk->row.gate;
         NRG_IN_REGISTER(to.row.o);
