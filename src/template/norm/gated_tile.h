@@ -300,11 +300,18 @@ static __attribute__((noinline)) void end_gated_tile(gated_tile *t, const gated_
     const nrg_norm_job *job = g->job;
     const size_t count = (size_t)t->rows.count;
     const int is_direct = g->is_direct && !(g->options & OPT_AFTER);
+    /* staged floats of bf16 would have to be put in the order of pairs: x or r is read again where it can be */
+    const int is_here = g->D == NRG_BF16 && job->gate != NRG_GATE_PRE && (g->reads_r || !(g->options & OPT_ADD_Y));
+    const int reads_stage = all->is_staged && !is_here;
     gated_row row;
     find_row_in_tile(&row, g, t->rows.n);
     if (all->prefetches) /* the rows that are summed next, while the activation keeps the CPU from memory */
         for (size_t b = 0; b < count * t->rows.x_stride; b += 64) /* to L2: L1 still needs this tile and the next */
             __builtin_prefetch((const void *)((uintptr_t)t->rows.x + b + 2 * count * t->rows.x_stride), 0, 2);
+    if (all->is_staged && !reads_stage) {
+        t->rows.x = row.again.x;
+        t->rows.x_stride = row_stride(job, g->reads_r ? job->r_stride : job->x_stride, g->D, g->reads_r && job->r_f32);
+    }
     t->gates = NULL;
     t->o = is_direct ? row.again.o : (char *)t->stage;
     t->o_stride = !is_direct ? job->dim * sizeof(float) : row_stride(job, job->o_stride, g->D, 0);
@@ -315,7 +322,7 @@ static __attribute__((noinline)) void end_gated_tile(gated_tile *t, const gated_
         stage_gates(g, row.z, g->gates + k * job->dim, 0, some * job->dim);
         t->gates = g->gates;
     }
-    unsigned options = (g->again & ~(unsigned)(OPT_ADD_Y | OPT_PREFETCH)) | (all->is_staged ? OPT_X_F32 : 0);
+    unsigned options = (g->again & ~(unsigned)(OPT_ADD_Y | OPT_PREFETCH)) | (reads_stage ? OPT_X_F32 : 0);
     if (!is_direct)
         options = (options & ~(unsigned)(OPT_STREAM_O | OPT_AFTER)) | OPT_O_F32;
     if (NRG_RARELY(options & OPT_STATISTICS))
