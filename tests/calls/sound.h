@@ -64,6 +64,7 @@ typedef struct sound_call {
     uint32_t own;      /* bits of operands that the call itself reads or writes, without a kernel */
     int has_no_kernel; /* does all of its work */
     int always;        /* a kernel is reached even where no output is asked for */
+    int counts_shares; /* what it writes depends on the number of its shares, as it does with a workspace */
     int repeats;       /* as often as its numbers say, so that changed ones are not tried */
 } sound_call;
 

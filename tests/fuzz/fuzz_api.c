@@ -245,7 +245,7 @@ static void accepted(const trial *t, nrg_isa isa, int shares)
 {
     mark_outputs(t);
     memcpy(before, memory, room);
-    run(t, NRG_ISA_SCALAR, 1);
+    run(t, NRG_ISA_SCALAR, t->sound->workspace || t->sound->counts_shares ? shares : 1);
     memcpy(expected, memory, room);
     compare(t, NRG_ISA_SCALAR);
     memcpy(memory, before, room);
