@@ -101,15 +101,16 @@ NRG_INLINE int nrg_place(nrg_precheck *c, nrg_laid *l, unsigned index, const voi
         return 0;
     const uintptr_t end = first + span;
     /* inputs may share bytes; after a few operands it pays to look first whether there is anything near */
-    const int is_beyond = index >= 5 && (first >= c->high || end <= c->low);
-    NRG_UNROLL_OPERANDS
-    for (unsigned i = 0; !is_beyond && i < index; i++) {
-        const nrg_placed *const other = &c->at[i];
-        if (!((c->outputs & bit) | (c->outputs >> i & 1)) || other->end <= first || end <= other->first)
-            continue;
-        if (!(c->outputs & bit) || !(over >> i & 1) || (c->apart & bit) ||
-            ((first ^ other->first) | (end ^ other->end) | (inner ^ other->stride)) || has_gaps)
-            return 0;
+    if (index < 5 || (first < c->high && end > c->low)) {
+        NRG_UNROLL_OPERANDS
+        for (unsigned i = 0; i < index; i++) {
+            const nrg_placed *const other = &c->at[i];
+            if (!((c->outputs & bit) | (c->outputs >> i & 1)) || other->end <= first || end <= other->first)
+                continue;
+            if (!(c->outputs & bit) || !(over >> i & 1) || (c->apart & bit) ||
+                ((first ^ other->first) | (end ^ other->end) | (inner ^ other->stride)) || has_gaps)
+                return 0;
+        }
     }
     c->low = first < c->low ? first : c->low;
     c->high = end > c->high ? end : c->high;
