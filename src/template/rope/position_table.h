@@ -94,7 +94,7 @@ NRG_INLINE void store_rotated(const nrg_position_table_job *job, char *to, size_
     store_step(sines_first ? &cosine : &sine, 1, to, job->pairs + pair, n, D, 0);
 }
 
-NRG_INLINE void position_table(const nrg_position_table_job *job, nrg_dtype D)
+NRG_INLINE void position_table_of(const nrg_position_table_job *job, nrg_dtype D)
 {
     const nrg_position_table_job j = *job;
     const int sections = j.positions && nrg_rope_has_sections(j.mode);
@@ -116,6 +116,20 @@ NRG_INLINE void position_table(const nrg_position_table_job *job, nrg_dtype D)
             store_rotated(&j, to, p, n, v_from_vd(cosine[0], cosine[1]), v_from_vd(sine[0], sine[1]), D);
         }
     }
+}
+
+/* One copy for 16-bit elements (in a small path for all): to store them takes little of the time. */
+static __attribute__((noinline)) void position_table_half(const nrg_position_table_job *job, nrg_dtype D)
+{
+    position_table_of(job, D);
+}
+
+NRG_INLINE void position_table(const nrg_position_table_job *job, nrg_dtype D)
+{
+    if (D == NRG_F32 && !V_SMALL)
+        position_table_of(job, NRG_F32);
+    else
+        position_table_half(job, D);
 }
 
 NRG_PATH_KERNELS(position_table, position_table, position_table)
