@@ -137,6 +137,9 @@ NRG_INLINE void rope_halves_kept(const rope_heads *h, const float *cosines, floa
         for (int j = 0; j < G; j++) {
             a[j] = v_hold(a[j]);
             b[j] = v_hold(b[j]);
+        }
+        NRG_UNROLL
+        for (int j = 0; j < G; j++) {
             rotated[j] = v_fms(a[j], cosine[j], v_mul(b[j], sine[j]));
             b[j] = v_fma(b[j], cosine[j], v_mul(a[j], sine[j]));
         }
