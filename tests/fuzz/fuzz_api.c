@@ -209,7 +209,8 @@ static void mark_outputs(const trial *t)
 
 static void run(const trial *t, nrg_isa isa, int shares)
 {
-    nrg_isa_set(nrg_isa_supported(isa) ? isa : NRG_ISA_SCALAR); /* then in shares alone */
+    if (nrg_isa_set(nrg_isa_supported(isa) ? isa : NRG_ISA_SCALAR) != NRG_OK) /* then in shares alone */
+        abort();
     for (int ith = 0; ith < shares; ith++) {
         const nrg_status status = sound_run(t->sound, (void *const *)t->part, ith, shares);
         if (status != NRG_OK)
