@@ -26,7 +26,7 @@
 #endif
 
 #define INSTANCE(name, element, schedule, ...)                                                                                   \
-    static __attribute__((noinline)) void instance_##name(const nrg_norm_job *job, unsigned options)                             \
+    static __attribute__((noinline, aligned(64))) void instance_##name(const nrg_norm_job *job, unsigned options)                \
     {                                                                                                                            \
         schedule_##schedule(job, options, POLICY(element, __VA_ARGS__));                                                         \
     }
